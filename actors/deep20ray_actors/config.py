@@ -1,0 +1,90 @@
+"""How a role's calls are made: frozen values that the driver resolves and hands to an actor, which never reads the environment."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from deep20ray.answers import Role, Token
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralCredential:
+    """A key that the command line read. Not shown in ``repr``."""
+
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FileCredential:
+    """The absolute path of a file that the actor itself reads. It must not be readable by group or others."""
+
+    path: str
+
+
+CredentialRef = LiteralCredential | FileCredential | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds, all explicit. ``call`` bounds a whole logical call, its retries and waits included."""
+
+    connect: float = 10.0
+    read: float = 300.0
+    write: float = 30.0
+    pool: float = 60.0
+    call: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Only what is set is sent."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTexts:
+    """A prompt's texts; ``guide`` and ``reminder`` are the Guesser's."""
+
+    system: str
+    guide: str | None = None
+    reminder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchConfig:
+    """Where the Oracle searches. ``base_url`` is without the final ``/search``."""
+
+    base_url: str
+    max_results: int = 5
+    max_text: int = 2000
+    """Characters of a result's text that are kept."""
+    excluded_domains: tuple[str, ...] = ()
+    """Domains (with their subdomains), or domain/path prefixes, whose results are dropped, besides the benchmark's own."""
+    timeouts: Timeouts = Timeouts(read=30.0, call=180.0)
+    attempts: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RouteConfig:
+    """One role's way to one model."""
+
+    route: str
+    role: Role
+    base_url: str
+    """With its version path and without a final slash; ``/chat/completions`` is added."""
+    model: str
+    """The requested model."""
+    prompt: PromptTexts
+    tokens: tuple[Token, ...]
+    """The edition's answer tokens, for the answer schema."""
+    max_output_tokens: int
+    credential: CredentialRef = None
+    sampling: Sampling = Sampling()
+    effort: str | None = None
+    output_limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    send_seed: bool = True
+    timeouts: Timeouts = Timeouts()
+    attempts: int = 5
+    search: SearchConfig | None = None
+    """The Oracle's alone."""
