@@ -1,0 +1,1 @@
+"""The driver: plan, tables, pools, gates, journal, sealing, command line."""

@@ -1,0 +1,187 @@
+"""The command line. Data goes to stdout, narration to stderr; every error is one line and an exit code.
+
+The base commands (keys, sign, verify) work without Ray or an HTTP client installed; what plays games is imported when it is used.
+"""
+
+import json
+import os
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import deep20ray
+from deep20ray.errors import Deep20RayError, UsageError
+
+if TYPE_CHECKING:
+    from deep20ray_cluster.driver import Done, Options
+
+EXIT_CODES = """Exit codes: 0 done, 1 internal error, 2 usage or configuration, 3 incomplete but resumable, 4 verification failed, 5 budget reached, 130 interrupted."""
+
+app = typer.Typer(
+    name="deep20ray",
+    help="Play Twenty Questions with language models, and sign and check the results.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+keys_app = typer.Typer(help="Signing keys.", no_args_is_help=True)
+app.add_typer(keys_app, name="keys")
+
+OutFolder = Annotated[Path, typer.Option("--out", help="The sweep's folder; it must not hold a sweep yet.")]
+SweepDir = Annotated[Path, typer.Argument(help="The folder that `run` wrote.")]
+Address = Annotated[
+    str | None, typer.Option("--address", help="A Ray cluster to join, such as auto or ray://host:10001; a local Ray without it.")
+]
+ProgressMode = Annotated[str, typer.Option("--progress", help="auto, plain or none.")]
+Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
+Trust = Annotated[list[Path], typer.Option("--trust", help="A public key (.pub) that may have signed; repeat for several.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="The version, then end.")] = False) -> None:
+    if version:
+        print(f"deep20ray {deep20ray.__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    out: OutFolder,
+    sweep: Annotated[Path | None, typer.Argument(help="A sweep file; the embedded simulator's demo sweep without it.")] = None,
+    address: Address = None,
+    progress: ProgressMode = "auto",
+    json_: Json = False,
+) -> None:
+    """Plan a sweep, play it, and seal its runs."""
+    from deep20ray_cluster import driver
+    from deep20ray_cluster.sweep import parse_sweep, read_sweep
+
+    if sweep is None:
+        text = resources.files("deep20ray_cluster").joinpath("demo.toml").read_text(encoding="utf-8")
+        settings = parse_sweep(text, "the demo sweep")
+    else:
+        settings, text = read_sweep(sweep)
+    base = Path.cwd() if sweep is None else sweep.parent
+    _report(driver.start(settings, text, base, out, _options(address, progress)), json_)
+
+
+@app.command()
+def resume(folder: SweepDir, address: Address = None, progress: ProgressMode = "auto", json_: Json = False) -> None:
+    """Go on with a sweep that was stopped or killed; nothing that was paid for is paid for again."""
+    from deep20ray_cluster import driver
+
+    _report(driver.resume(folder, _options(address, progress)), json_)
+
+
+@app.command()
+def repair(folder: SweepDir, address: Address = None, progress: ProgressMode = "auto", json_: Json = False) -> None:
+    """Try again the trials that ended by infrastructure, three attempts at most; only their failed calls are made anew."""
+    from deep20ray_cluster import driver
+
+    _report(driver.resume(folder, _options(address, progress), repair=True), json_)
+
+
+@app.command()
+def sign(
+    run_folder: Annotated[Path, typer.Argument(help="A sealed run's folder.")],
+    key: Annotated[Path, typer.Option("--key", help="The private key file that `keys new` wrote.")],
+) -> None:
+    """Check a sealed run and sign its statement. Needs no Ray and may run on another machine."""
+    from deep20ray_artifacts.signing import sign_run
+
+    print(sign_run(run_folder, key))
+
+
+@app.command()
+def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folder.")], trust: Trust, json_: Json = False) -> None:
+    """Verify a signed run: signature, files, tables, and that its turns give its counts and scores."""
+    from deep20ray_artifacts.keys import read_trusted_key
+    from deep20ray_artifacts.verify import verify_run
+
+    verified = verify_run(run_folder, [read_trusted_key(path) for path in trust])
+    predicate = verified.statement.predicate
+    facts = {
+        "run_id": predicate.run_id,
+        "edition": predicate.edition,
+        "model": predicate.model.id,
+        "status": predicate.status,
+        "simulated": predicate.simulated,
+        "trials": predicate.counts.trials,
+        "turns": predicate.counts.turns,
+        "keyid": verified.keyid,
+    }
+    if json_:
+        print(json.dumps(facts))
+    else:
+        kind = "simulated run" if predicate.simulated else "run"
+        print(
+            f"verified: {kind} {predicate.run_id}, {predicate.counts.trials} trials, {predicate.counts.turns} turns, signed by {verified.keyid[:16]}"
+        )
+
+
+@keys_app.command("new")
+def keys_new(
+    name: Annotated[str, typer.Argument(help="The key's name: NAME.key and NAME.pub are written.")],
+    directory: Annotated[Path, typer.Option("--dir", help="Where to write them.")] = Path(),
+    throwaway: Annotated[bool, typer.Option("--throwaway", help="Mark the key as good for simulated runs only.")] = False,
+) -> None:
+    """Make an Ed25519 key pair. The private file is readable by its owner alone."""
+    from deep20ray_artifacts.signing import new_key
+
+    print(new_key(directory, name, throwaway=throwaway))
+
+
+def main() -> int:
+    """The ``deep20ray`` command. Returns or exits with a documented code."""
+    try:
+        app()
+    except Deep20RayError as error:
+        print(f"deep20ray: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("deep20ray: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _options(address: str | None, progress: str) -> "Options":
+    from deep20ray_cluster.driver import Options
+    from deep20ray_cluster.progress import Progress
+
+    if progress not in ("auto", "plain", "none"):
+        raise UsageError(f"--progress {progress}: choose auto, plain or none")
+    return Options(environ=os.environ, address=address, progress=Progress(progress))
+
+
+def _report(done: "Done", json_: bool) -> None:
+    """Says how a drive ended and ends with its exit code."""
+    if json_:
+        facts = {
+            "folder": str(done.folder.root),
+            "scored": done.scored,
+            "owed": done.owed,
+            "stopped": done.stopped,
+            "sealed": [str(path) for path in done.sealed],
+        }
+        print(json.dumps(facts))
+    else:
+        for path in done.sealed:
+            print(path)
+    if not done.owed:
+        return
+    if done.interrupted:
+        verb, why = "resume", "interrupted"
+    elif done.stopped:
+        verb, why = ("repair" if "infrastructure" in done.stopped else "resume"), f"stopped: {done.stopped}"
+    else:
+        verb, why = "repair", "some trials ended by infrastructure"
+    print(f"deep20ray: {why}; {done.owed} trials are owed, go on with `deep20ray {verb} {done.folder.root}`", file=sys.stderr)
+    raise typer.Exit(130 if done.interrupted else 3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

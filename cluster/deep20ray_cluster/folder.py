@@ -1,0 +1,167 @@
+"""The sweep's folder: where things lie, who holds it, and what a killed driver left running.
+
+A lock is an operating-system lock on the file ``lock``, so it goes with its holder; inside stand the epoch and the processes
+that the holder started, each as (pid, start time). Whoever takes the lock ends those that still match before its first call.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from deep20ray_cluster.errors import OutputError, RunLocked
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFolder:
+    """Paths of one sweep."""
+
+    root: Path
+
+    @property
+    def sweep_file(self) -> Path:
+        """The sweep file as it was when the sweep was planned."""
+        return self.root / "sweep.toml"
+
+    @property
+    def cohort_file(self) -> Path:
+        """The cohort as it was, where it came from a file."""
+        return self.root / "cohort.toml"
+
+    @property
+    def plan(self) -> Path:
+        """The resolved plan, canonical JSON."""
+        return self.root / "plan.json"
+
+    @property
+    def journal(self) -> Path:
+        """The journal, private."""
+        return self.root / "journal.sqlite"
+
+    @property
+    def lock(self) -> Path:
+        """See the module."""
+        return self.root / "lock"
+
+    def sealed(self, run_id: str) -> Path:
+        """A run's public folder."""
+        return self.root / "runs" / run_id
+
+    def private(self, run_id: str) -> Path:
+        """A run's private archive."""
+        return self.root / "private" / run_id
+
+
+class Held:
+    """A held folder."""
+
+    def __init__(self, descriptor: int, epoch: int) -> None:
+        self._descriptor = descriptor
+        self.epoch = epoch
+
+    def record(self, processes: list[tuple[int, float]]) -> None:
+        """Writes down what this driver has started."""
+        text = json.dumps({"epoch": self.epoch, "processes": processes}).encode()
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text, 0)
+        os.fsync(self._descriptor)
+
+
+def make_folder(root: Path) -> SweepFolder:
+    """A new sweep's folder.
+
+    Raises:
+        OutputError: it can't be made or written, or it already holds a sweep.
+    """
+    folder = SweepFolder(root)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        probe = root / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise OutputError(f"{root}: can't be written ({error.strerror}); choose another folder with --out") from None
+    if folder.plan.exists() or folder.journal.exists():
+        raise OutputError(f"{root}: already holds a sweep; go on with `deep20ray resume {root}` or choose another folder with --out")
+    return folder
+
+
+def open_folder(root: Path) -> SweepFolder:
+    """An existing sweep's folder.
+
+    Raises:
+        OutputError: there is no sweep in it.
+    """
+    folder = SweepFolder(root)
+    if not folder.plan.is_file() or not folder.sweep_file.is_file():
+        raise OutputError(f"{root}: no sweep here (plan.json and sweep.toml are missing); give the folder that `deep20ray run` wrote")
+    return folder
+
+
+@contextmanager
+def hold(folder: SweepFolder) -> Iterator[Held]:
+    """Takes the folder for one driver, after ending what an earlier one left.
+
+    Raises:
+        RunLocked: another driver is at work in it.
+        OutputError: the lock can't be written.
+    """
+    try:
+        descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise OutputError(f"{folder.lock}: can't be written ({error.strerror})") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunLocked(f"{folder.root}: another driver is at work here; wait for it or stop it first") from None
+        epoch, left = _previous(os.pread(descriptor, 1 << 20, 0))
+        end_processes(left)
+        held = Held(descriptor, epoch + 1)
+        held.record([])
+        yield held
+        held.record([])
+    finally:
+        os.close(descriptor)
+
+
+def descendants() -> list[tuple[int, float]]:
+    """(pid, start time) of every process that this one has started, children of children included."""
+    import psutil
+
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        try:
+            found.append((child.pid, child.create_time()))
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def end_processes(processes: list[tuple[int, float]]) -> int:
+    """Kills those that still are what they were, and waits until they are gone. Returns how many there were."""
+    import psutil
+
+    ended = []
+    for pid, started in processes:
+        try:
+            process = psutil.Process(pid)
+            # A pid is reused; a pid with its start time is not.
+            if abs(process.create_time() - started) < 0.05:
+                process.kill()
+                ended.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    psutil.wait_procs(ended, timeout=10)
+    return len(ended)
+
+
+def _previous(data: bytes) -> tuple[int, list[tuple[int, float]]]:
+    try:
+        value = json.loads(data)
+        return int(value["epoch"]), [(int(pid), float(started)) for pid, started in value["processes"]]
+    except (ValueError, KeyError, TypeError):
+        return 0, []

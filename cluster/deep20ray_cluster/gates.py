@@ -1,0 +1,91 @@
+"""Gates: how many calls an account may have in the air, and how fast they may start.
+
+A call needs a lease; a lease names its account and carries no trial id, and a waiting trial holds none. Time is an argument, so
+that the gate runs on a fake clock. Throttled replies pause the whole account for as long as the provider asked.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from deep20ray_actors.outcomes import Lease
+
+Clock = Callable[[], float]
+"""Monotonic seconds."""
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Gate:
+    """One account's gate. First come, first served."""
+
+    def __init__(self, account: str, *, max_concurrency: int, requests_per_minute: int | None, clock: Clock, sleep: Sleep) -> None:
+        self.account = account
+        self.max_concurrency = max_concurrency
+        self.in_flight = 0
+        self.throttled = 0
+        self._interval = 60 / requests_per_minute if requests_per_minute else 0.0
+        self._clock = clock
+        self._sleep = sleep
+        self._next_start = 0.0
+        self._not_before = 0.0
+        self._number = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for a lease."""
+        return len(self._waiting)
+
+    @asynccontextmanager
+    async def lease(self) -> AsyncIterator[Lease]:
+        """A lease for one logical call, its wire tries included; given back at the end, whatever happened."""
+        await self._enter()
+        try:
+            await self._pace()
+            self._number += 1
+            yield Lease(self.account, self._number)
+        finally:
+            self._leave()
+
+    def pause(self, seconds: float) -> None:
+        """No call starts for that long: a provider said so. A shorter pause never shortens a longer one."""
+        self.throttled += 1
+        self._not_before = max(self._not_before, self._clock() + seconds)
+
+    async def _enter(self) -> None:
+        if self.in_flight < self.max_concurrency and not self._waiting:
+            self.in_flight += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn  # the leaver hands its place over, so in_flight stays as it is
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()
+            else:
+                self._waiting.remove(turn)
+            raise
+
+    def _leave(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.in_flight -= 1
+
+    async def _pace(self) -> None:
+        while True:
+            now = self._clock()
+            if self._interval:
+                start = max(self._next_start, self._not_before, now)
+                self._next_start = start + self._interval
+            else:
+                start = max(self._not_before, now)
+            if start <= now:
+                return
+            await self._sleep(start - now)
+            if self._clock() >= self._not_before:
+                return

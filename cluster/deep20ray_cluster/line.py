@@ -1,0 +1,53 @@
+"""The line between tables and roles: leases, pools and the switch that stops new calls."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from deep20ray_actors.messages import Message
+from deep20ray_actors.outcomes import Call, CallResult, Throttled
+
+from deep20ray.answers import Role
+from deep20ray_cluster.gates import Gate
+from deep20ray_cluster.pools import Lost, Pool
+from deep20ray_cluster.table import Draining
+
+
+class Line:
+    """What a driver's tables share. ``stopping`` holds the reason once no new call may start."""
+
+    def __init__(self, pools: Mapping[Role, Pool], gates: Mapping[str, Gate], accounts: Mapping[tuple[Role, str], str]) -> None:
+        """``accounts`` names the gate of each (role, route)."""
+        self._pools = pools
+        self._gates = gates
+        self._accounts = accounts
+        self.stopping: str | None = None
+        self.calls = 0
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that hold a lease."""
+        return sum(gate.in_flight for gate in self._gates.values())
+
+    @property
+    def throttled(self) -> int:
+        """Throttled wire tries so far."""
+        return sum(gate.throttled for gate in self._gates.values())
+
+    def stop(self, reason: str) -> None:
+        """No new call starts. The first reason stays."""
+        self.stopping = self.stopping or reason
+
+    async def call(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[[], Any]) -> CallResult | Lost:
+        """See ``table.Desk``."""
+        gate = self._gates[self._accounts[role, "search" if seed is None else route]]
+        async with gate.lease() as lease:
+            if self.stopping is not None:
+                raise Draining
+            await before()
+            self.calls += 1
+            result = await self._pools[role].ask(Call(slot=0, route=route, message=message, seed=seed, lease=lease))
+        if isinstance(result, CallResult):
+            gate.throttled += result.audit.throttles
+            if isinstance(result.outcome, Throttled) and result.outcome.retry_after:
+                gate.pause(min(result.outcome.retry_after, 600))
+        return result

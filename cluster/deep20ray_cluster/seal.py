@@ -1,0 +1,126 @@
+"""Sealing: a finished run's journal becomes its public folder, its private archive and one statement over both.
+
+Nothing else writes artifacts. The folder appears whole, by a rename, or not at all; nothing here signs. A run is finished when every
+trial is scored or has used up its attempts.
+"""
+
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deep20ray_artifacts import statement, tables
+from deep20ray_artifacts.errors import WriteFailed
+from deep20ray_artifacts.files import sync_folder, write_atomic
+from deep20ray_artifacts.schemas import TABLES
+
+from deep20ray.canonical import Digest, canonical, sha256
+from deep20ray.seeds import TrialId
+from deep20ray_cluster.errors import SealFailed
+from deep20ray_cluster.folder import SweepFolder
+from deep20ray_cluster.journal import Event, Journal, chain_of
+from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.plan import Plan, PlannedRun
+from deep20ray_cluster.rows import run_rows
+
+_PRIVATE = pa.schema([pa.field("seq", pa.int64(), nullable=False), pa.field("event", pa.string(), nullable=False)])
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def seal_run(plan: Plan, run: PlannedRun, folder: SweepFolder, journal: Journal, memories: Mapping[TrialId, Memory]) -> Path | None:
+    """Seals one run if it is finished. Returns its folder, sealed now or earlier, or None while trials are owed.
+
+    Raises:
+        SealFailed: the artifacts can't be written; the journal still holds everything.
+    """
+    if not all(memories[trial.id].ended or memories[trial.id].exhausted for trial in run.trials):
+        return None
+    target = folder.sealed(run.id)
+    if target.exists():
+        return target
+    events = list(journal.events(run.id))
+    temporary = target.with_name(f".{run.id}.part")
+    try:
+        private = _write_private(folder.private(run.id), events)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        _write_public(plan, run, events, private, temporary)
+        sync_folder(temporary)
+        temporary.rename(target)
+        sync_folder(target.parent)
+    except (OSError, WriteFailed) as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise SealFailed(
+            f"run {run.id} is played but could not be sealed ({reason}); free space, then `deep20ray resume {folder.root}`"
+        ) from None
+    return target
+
+
+def _write_public(plan: Plan, run: PlannedRun, events: list[Event], private: Digest, folder: Path) -> None:
+    digests, head = chain_of(events)
+    rows: dict[str, list[dict[str, Any]]] = dict(run_rows(plan, run, events))
+    rows["chain"] = [{"seq": seq, "event_sha256": digest} for seq, digest in enumerate(digests, start=1)]
+    files = [tables.write_table(tables.build_table(name, rows.get(name, [])), folder / f"{name}.arrow") for name in TABLES]
+    files.append(tables.write_plan(plan.data, folder))
+    row = rows["run"][0]
+    completed = row["completed_at"]
+    facts = statement.RunFacts(
+        run_id=run.id,
+        sweep=row["sweep"],
+        edition=row["edition"],
+        cohort_sha256=row["cohort_sha256"],
+        protocol_version=row["protocol_version"],
+        policy=row["policy"],
+        plan_sha256=row["plan_sha256"],
+        journal=statement.Journal(events=len(events), head=head),
+        private_sha256=private,
+        model=statement.Model(
+            id=run.contestant.id, provider=plan.sweep.accounts[run.contestant.account].kind, requested=run.contestant.model
+        ),
+        run_seed=run.seed,
+        limits=statement.RunLimits(
+            questions=plan.edition.question_limit,
+            failure_score=plan.edition.failure_score,
+            rounds=max(trial.round for trial in run.trials),
+            subjects=len({trial.subject.id for trial in run.trials}),
+        ),
+        started_at=_time(row["started_at"]),
+        completed_at=None if completed is None else _time(completed),
+        status=row["status"],
+        simulated=row["simulated"],
+    )
+    write_atomic(folder / "statement.json", statement.build_statement(facts, files))
+
+
+def _write_private(folder: Path, events: list[Event]) -> Digest:
+    """The run's events in full, readable by their owner alone. Returns the file's digest."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    texts = [
+        canonical(
+            {
+                "kind": e.kind,
+                "trial": e.trial,
+                "attempt": e.attempt,
+                "turn": e.turn,
+                "call": e.call,
+                "ask": e.ask,
+                "at": e.at,
+                "body": e.body,
+            }
+        ).decode()
+        for e in events
+    ]
+    table = pa.table({"seq": pa.array(range(1, len(texts) + 1), pa.int64()), "event": pa.array(texts, pa.string())}, schema=_PRIVATE)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, _PRIVATE) as writer:
+        writer.write_table(table)
+    data = sink.getvalue().to_pybytes()
+    write_atomic(folder / "private.arrow", data, 0o600)
+    return sha256(data)
+
+
+def _time(milliseconds: int) -> str:
+    return statement.time_text(_EPOCH + timedelta(milliseconds=milliseconds))

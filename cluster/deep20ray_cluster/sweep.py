@@ -1,0 +1,206 @@
+"""The sweep file: TOML in, frozen and checked settings out. Unknown keys are errors; it reads no environment and opens no socket.
+
+Credentials are references (``env:NAME`` or ``file:PATH``), never values.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from deep20ray.answers import Policy, Role
+from deep20ray_cluster.errors import SweepError
+
+SUPPORT_ROLES = (Role.ORACLE, Role.REVIEWER, Role.JUDGE, Role.VALIDATOR)
+_SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
+Slug = Annotated[str, Field(pattern=_SLUG)]
+ShortText = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class SweepHead(_Settings):
+    """``[sweep]``: what is played."""
+
+    name: Slug
+    edition: str
+    cohort: str
+    """A built-in cohort's name, or the path of a cohort file, relative to the sweep file."""
+    seed: Annotated[str, Field(min_length=1, max_length=128)]
+    policy: Policy | None = None
+    rounds: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Fewer or more rounds than the edition's make a diagnostic run."""
+    subjects: tuple[str, ...] | None = None
+    """A subset of subject ids, for diagnostic runs."""
+    max_trials: Annotated[int, Field(ge=1, le=10_000)] = 64
+    """Trials in play at once."""
+    trial_seconds: Annotated[float, Field(gt=0, le=604_800)] = 14_400
+
+
+class Account(_Settings):
+    """``[accounts.NAME]``: where calls go, with which credential, how many at once and how patiently."""
+
+    kind: Literal["openai-chat", "simulator"]
+    base_url: str | None = None
+    api_key: Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$")] | None = None
+    max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 32
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    output_limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    attempts: Annotated[int, Field(ge=1, le=20)] = 5
+    connect_seconds: Annotated[float, Field(gt=0, le=600)] = 10
+    read_seconds: Annotated[float, Field(gt=0, le=3600)] = 300
+    call_seconds: Annotated[float, Field(gt=0, le=7200)] = 900
+
+    @model_validator(mode="after")
+    def _addressed(self) -> "Account":
+        if self.kind == "openai-chat" and self.base_url is None:
+            raise ValueError("it needs base_url, for example http://127.0.0.1:8000/v1")
+        if self.kind == "simulator" and (self.base_url is not None or self.api_key is not None):
+            raise ValueError("the embedded simulator takes neither base_url nor api_key")
+        return self
+
+    @field_validator("base_url")
+    @classmethod
+    def _url(cls, value: str | None) -> str | None:
+        return None if value is None else _base_url(value)
+
+
+class Search(_Settings):
+    """``[search]``: where the Oracle searches."""
+
+    kind: Literal["searxng", "simulator"]
+    base_url: str | None = None
+    max_results: Annotated[int, Field(ge=1, le=10)] = 5
+    excluded_domains: tuple[str, ...] = ()
+    """Besides the benchmark's own publications, which are always left out."""
+    attempts: Annotated[int, Field(ge=1, le=20)] = 4
+    read_seconds: Annotated[float, Field(gt=0, le=600)] = 30
+
+    @model_validator(mode="after")
+    def _addressed(self) -> "Search":
+        if (self.kind == "searxng") != (self.base_url is not None):
+            raise ValueError("kind searxng needs base_url, and kind simulator takes none")
+        return self
+
+    @field_validator("base_url")
+    @classmethod
+    def _url(cls, value: str | None) -> str | None:
+        return None if value is None else _base_url(value)
+
+
+class Model(_Settings):
+    """What a role is played by. A sampling setting that is not given is not sent."""
+
+    account: str
+    model: ShortText
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    effort: Annotated[str, Field(pattern=r"^[a-z]{1,16}$")] | None = None
+    max_output_tokens: Annotated[int, Field(ge=16, le=1_000_000)] = 8192
+    send_seed: bool = True
+
+
+class Contestant(Model):
+    """``[[models]]``: a model under test."""
+
+    id: Slug
+    name: ShortText | None = None
+    seed: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    """This run's own seed, instead of the sweep's."""
+
+
+class Price(_Settings):
+    """``[prices."MODEL"]``: US dollars per million tokens, and per thousand searches."""
+
+    input_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)]
+    output_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)]
+    cache_read_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)] | None = None
+
+
+class Support(_Settings):
+    """``[support.ROLE]`` for each of the four."""
+
+    oracle: Model
+    reviewer: Model
+    judge: Model
+    validator: Model
+
+    def of(self, role: Role) -> Model:
+        """The settings of one support role."""
+        model: Model = getattr(self, role.value)
+        return model
+
+
+class Sweep(_Settings):
+    """A whole sweep file."""
+
+    sweep: SweepHead
+    accounts: dict[Slug, Account]
+    search: Search
+    support: Support
+    models: Annotated[tuple[Contestant, ...], Field(min_length=1)]
+    prices: dict[str, Price] = {}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Sweep":
+        ids = [model.id for model in self.models]
+        for id_ in ids:
+            if ids.count(id_) > 1:
+                raise ValueError(f"two models have the id {id_!r}")
+        for model in (*self.models, *(self.support.of(role) for role in SUPPORT_ROLES)):
+            if model.account not in self.accounts:
+                raise ValueError(f"model {model.model!r} names account {model.account!r}, which is not under [accounts]")
+        return self
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any part of it is played by the embedded simulator."""
+        used = {model.account for model in self.models} | {self.support.of(role).account for role in SUPPORT_ROLES}
+        return self.search.kind == "simulator" or any(self.accounts[name].kind == "simulator" for name in used)
+
+
+def read_sweep(path: Path) -> tuple[Sweep, str]:
+    """A sweep file's settings and its text.
+
+    Raises:
+        SweepError: unreadable, not TOML, an unknown key or a bad value; one line that says where.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise SweepError(f"{path}: can't be read ({reason}); give the path of a sweep file") from None
+    return parse_sweep(text, str(path)), text
+
+
+def parse_sweep(text: str, where: str) -> Sweep:
+    """Settings out of a sweep file's text; ``where`` names it in errors.
+
+    Raises:
+        SweepError: as for ``read_sweep``.
+    """
+    try:
+        return Sweep.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise SweepError(f"{where}: not valid TOML: {error}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "file"
+        message = (
+            "unknown key; see docs/sweep-file.md" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+        )
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        raise SweepError(f"{where}: {place}: {message}{more}") from None
+
+
+_URL = re.compile(r"^https?://[A-Za-z0-9.\[\]:_-]+(/[A-Za-z0-9._~/-]*)?$")
+
+
+def _base_url(value: str) -> str:
+    if not _URL.fullmatch(value):
+        raise ValueError("base_url must be http(s)://host[:port]/path, without user, query or fragment")
+    return value.rstrip("/")

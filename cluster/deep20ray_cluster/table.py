@@ -1,0 +1,298 @@
+"""A table plays one trial: the only place where all five roles meet.
+
+It owns a ``Game`` and asks it what comes next; it hands each role its own message and nothing else. Every reply is journalled before
+the trial's next call is sent. The same code resumes a trial: while the journal still holds the reply to a call, that reply is used,
+after a check that the very same message would be sent now; so a journalled reply is never paid for again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Protocol, TypeVar, assert_never
+
+from deep20ray_actors import evidence, replies
+from deep20ray_actors.messages import (
+    EvidenceItem,
+    GuesserMessage,
+    JudgeMessage,
+    Message,
+    OracleMessage,
+    ReviewerMessage,
+    SearchMessage,
+    ValidatorMessage,
+)
+from deep20ray_actors.outcomes import (
+    CallResult,
+    Completed,
+    Credentials,
+    Empty,
+    Found,
+    Outcome,
+    QuotaExhausted,
+    Refused,
+    Truncated,
+    is_fault,
+)
+
+from deep20ray.actions import Ask, Guess, Violation, ViolationKind, parse
+from deep20ray.adjudication import Consult, Final, decide
+from deep20ray.answers import Role, Token, Verdict
+from deep20ray.canonical import Digest
+from deep20ray.editions import Edition
+from deep20ray.game import Answer, Ended, Game, GuesserTurn, Ruling
+from deep20ray.seeds import sampling_seed
+from deep20ray_cluster.journal import Event, Journal, Kind
+from deep20ray_cluster.memory import LostCall, Memory, Reply
+from deep20ray_cluster.plan import PlannedTrial
+from deep20ray_cluster.pools import Lost
+from deep20ray_cluster.records import reply_body
+
+MAX_REPLIES = 3
+"""An adjudicator's first answer and at most two byte-equal re-asks."""
+MAX_LOST = 3
+
+_Parsed = TypeVar("_Parsed")
+
+
+class Infrastructure(Exception):
+    """The attempt can't go on. ``cause`` is public, ``detail`` is not."""
+
+    def __init__(self, turn: int, call: str, cause: str, detail: str = "") -> None:
+        super().__init__(cause)
+        self.turn, self.call, self.cause, self.detail = turn, call, cause, detail
+
+
+class Parked(Exception):
+    """The whole sweep must stop, resumable: quota is exhausted or a credential is refused."""
+
+
+class Draining(Exception):
+    """The driver is stopping; the trial has journalled all it was given."""
+
+
+class Desk(Protocol):
+    """How a table reaches a role: a lease, then the role's pool."""
+
+    async def call(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[[], Any]) -> CallResult | Lost:
+        """Waits for a lease, awaits ``before()``, sends, and returns what came back.
+
+        Raises:
+            Draining: no new call may start.
+        """
+
+
+class Table:
+    """One trial's table."""
+
+    def __init__(
+        self,
+        trial: PlannedTrial,
+        edition: Edition,
+        run_seed: str,
+        guesser_route: str,
+        desk: Desk,
+        journal: Journal,
+        memory: Memory,
+        now: Callable[[], int],
+    ) -> None:
+        self._trial = trial
+        self._edition = edition
+        self._run_seed = run_seed
+        self._guesser_route = guesser_route
+        self._desk = desk
+        self._journal = journal
+        self._memory = memory
+        self._now = now
+        self._turn = 0
+        self._calling = "guesser"
+        self._actions: set[str] = set()
+
+    @property
+    def waits_for(self) -> tuple[int, str]:
+        """The turn and the call that the trial is at."""
+        return self._turn, self._calling
+
+    async def play(self) -> Ended:
+        """Plays to the end of the game, journalling each step.
+
+        Raises:
+            Infrastructure: the attempt can't go on.
+            Parked: no trial can go on.
+            Draining: the driver is stopping.
+            JournalFull: a reply can't be journalled.
+        """
+        game = Game.start(self._edition, self._trial.subject.category, self._trial.variation)
+        while True:
+            match game.needs:
+                case Ended() as ended:
+                    body = {"reason": ended.reason.value, "counted": ended.counted, "score": ended.score}
+                    await self._journal.append(self._event("ended", "", 0, body))
+                    return ended
+                case GuesserTurn() as turn:
+                    game = await self._guesser(game, turn)
+                case Answer(ask):
+                    token, facts = await self._adjudicate(ask)
+                    game = self._closed(
+                        game,
+                        game.after(token),
+                        ask.canonical,
+                        {"kind": "ask", "question": ask.question, "degenerate": ask.degenerate, **facts},
+                    )
+                case Ruling(guess):
+                    verdict = await self._validate(guess)
+                    facts = {"kind": "guess", "name": guess.name, "description": guess.description, "verdict": verdict.value}
+                    game = self._closed(game, game.after(verdict), guess.canonical, facts)
+                case needs:
+                    assert_never(needs)
+
+    async def _guesser(self, game: Game, turn: GuesserTurn) -> Game:
+        self._turn = turn.turn
+        reply = await self._ask(Role.GUESSER, "guesser", self._guesser_route, GuesserMessage.of(turn.view), lambda reply: reply)
+        action, text = _ruled(reply.outcome)
+        action = game.rule(action)
+        after = game.after(action)
+        if isinstance(action, Violation):
+            facts = {"kind": "violation", "violation": action.kind.value, "text": text, "finish_reason": reply.audit.finish_reason}
+            return self._closed(game, after, None, facts)
+        return after
+
+    async def _adjudicate(self, ask: Ask) -> tuple[Token, dict[str, Any]]:
+        subject = self._trial.subject.trusted
+        tokens = self._edition.tokens
+        facts: dict[str, Any] = {}
+        known: dict[str, Token] = {}
+        items: tuple[EvidenceItem, ...] = ()
+        while isinstance(step := decide(**known), Consult):
+            role = step.role
+            if role is Role.ORACLE:
+                search = SearchMessage.of(subject, ask.question)
+                found = await self._ask(
+                    Role.ORACLE, "search", "oracle", search, lambda reply: reply if isinstance(reply.outcome, Found) else None
+                )
+                assert isinstance(found.outcome, Found)
+                results = found.outcome.results
+                message: Message = OracleMessage.of(subject, ask.question, results)
+                answer = await self._ask(
+                    role, "oracle", "oracle", message, lambda reply: replies.oracle_answer(_text(reply), tokens, results)
+                )
+                kept = evidence.keep(answer.evidence, results)
+                items = tuple(each.item for each in kept)
+                facts["evidence"] = [_evidence_row(each, found.at) for each in kept]
+                token, basis = answer.token, answer.basis
+            else:
+                message = (ReviewerMessage if role is Role.REVIEWER else JudgeMessage).of(subject, ask.question, items)
+                opinion = await self._ask(
+                    role, role.value, role.value, message, lambda reply: replies.reviewed_answer(_text(reply), tokens)
+                )
+                token, basis = opinion.token, opinion.basis
+            known[role.value] = token
+            facts[role.value] = token.value
+            facts[f"{role.value}_basis"] = basis.value
+        assert isinstance(step, Final)
+        return step.token, facts | {"path": step.path.value}
+
+    async def _validate(self, guess: Guess) -> Verdict:
+        message = ValidatorMessage.of(self._trial.subject.trusted, guess)
+        ruling = await self._ask(Role.VALIDATOR, "validator", "validator", message, lambda reply: replies.validated_guess(_text(reply)))
+        return ruling.verdict
+
+    async def _ask(self, role: Role, call: str, route: str, message: Message, read: Callable[[Reply], _Parsed | None]) -> _Parsed:
+        """One call of this turn, from the journal or live, until its reply reads; see the module."""
+        self._calling = call
+        unread = lost = 0
+        digest = message.digest
+        for ask in count():
+            record = self._memory.recall(self._turn, call, ask, digest)
+            live = record is None
+            if record is None:
+                record = await self._live(role, call, route, message, digest, ask)
+            if isinstance(record, LostCall):
+                lost += live
+                if lost >= MAX_LOST:
+                    raise Infrastructure(self._turn, call, "worker_lost")
+                continue
+            if is_fault(record.outcome):
+                if live:
+                    raise self._fault(call, record)
+                continue
+            parsed = read(record)
+            if parsed is not None:
+                return parsed
+            unread += 1
+            if unread >= MAX_REPLIES:
+                raise Infrastructure(self._turn, call, "unreadable_reply")
+            if role is not Role.GUESSER and isinstance(record.outcome, Refused):
+                raise Infrastructure(self._turn, call, "refused")
+        raise AssertionError("count() never ends")
+
+    async def _live(self, role: Role, call: str, route: str, message: Message, digest: Digest, ask: int) -> Reply | LostCall:
+        seed = None if call == "search" else sampling_seed(self._run_seed, self._trial.id, role, self._turn)
+        started = self._event("started", call, ask, {"message_sha256": digest})
+        try:
+            result = await self._desk.call(role, route, message, seed, lambda: self._journal.append(started))
+        except asyncio.CancelledError:
+            # A deadline, or a second Ctrl-C: the call may be paid for all the same. A loss of a call never sent does no harm.
+            self._journal.note(self._event("lost", call, ask, {"message_sha256": digest}))
+            raise
+        if isinstance(result, Lost):
+            self._journal.note(self._event("lost", call, ask, {"message_sha256": digest}))
+            return LostCall(digest)
+        event = self._event("reply", call, ask, reply_body(digest, result))
+        self._journal.note(event)
+        return Reply(digest, result.outcome, result.audit, event.at)
+
+    def _fault(self, call: str, reply: Reply) -> Exception:
+        match reply.outcome:
+            case QuotaExhausted() | Credentials():
+                return Parked(f"{call}: {reply.outcome.detail}")
+            case fault:
+                return Infrastructure(self._turn, call, type(fault).__name__.lower(), getattr(fault, "detail", ""))
+
+    def _closed(self, before: Game, after: Game, action: str | None, facts: dict[str, Any]) -> Game:
+        """Notes a closed turn, unless the journal has it."""
+        repeated = action is not None and action in self._actions
+        if action is not None:
+            self._actions.add(action)
+        if self._turn > self._memory.closed:
+            last = after.view.history[len(before.view.history) :]
+            token = next((entry.token.value for entry in last if hasattr(entry, "token")), None)
+            counted = {"counted": after.counted > before.counted, "counted_questions": after.counted, "repeated": repeated, "token": token}
+            self._journal.note(self._event("closed", "", 0, facts | counted))
+        return after
+
+    def _event(self, kind: Kind, call: str, ask: int, body: dict[str, Any]) -> Event:
+        return Event(self._trial.run_id, self._trial.id, self._memory.attempt, self._turn, kind, call, ask, self._now(), body)
+
+
+def _ruled(outcome: Outcome) -> tuple[Ask | Guess | Violation, str | None]:
+    """A delivered Guesser reply as an action or a violation, and its visible text."""
+    match outcome:
+        case Completed(text):
+            return parse(text), text
+        case Truncated(text=text, reason="length"):
+            return Violation(ViolationKind.OUTPUT_LIMIT), text
+        case Truncated(text=text):
+            return Violation(ViolationKind.INCOMPLETE), text
+        case Refused(text):
+            return Violation(ViolationKind.REFUSED), text
+        case Empty():
+            return Violation(ViolationKind.EMPTY), None
+        case _:
+            raise AssertionError(f"a Guesser never delivers {type(outcome).__name__}")
+
+
+def _evidence_row(item: evidence.Evidence, at: int) -> dict[str, Any]:
+    return {
+        "number": item.number,
+        "url": item.url,
+        "excerpt": item.excerpt,
+        "kind": item.kind,
+        "verified": item.verified,
+        "text_sha256": item.text_digest,
+        "retrieved_at": at,
+    }
+
+
+def _text(reply: Reply) -> str:
+    """An adjudicator's text; anything but a completion has none, and so doesn't read."""
+    return reply.outcome.text if isinstance(reply.outcome, Completed) else ""
