@@ -1,0 +1,187 @@
+"""One role's calls, without Ray: batches in, closed outcomes out.
+
+Calls of a batch start a few at a time with a yield between, so that a batch doesn't move in lockstep. Whatever goes wrong inside
+a call becomes a fault here, at one boundary; no exception, cause or history leaves it. A call is forgotten once it is collected.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from deep20ray.answers import Role
+from deep20ray_actors import credentials
+from deep20ray_actors.config import RouteConfig, SearchConfig
+from deep20ray_actors.errors import CredentialUnusable, RouteRefused
+from deep20ray_actors.messages import (
+    GuesserMessage,
+    JudgeMessage,
+    Message,
+    OracleMessage,
+    ReviewerMessage,
+    SearchMessage,
+    ValidatorMessage,
+)
+from deep20ray_actors.outcomes import Audit, Call, CallResult, Credentials, Fault, Rejected, Transport
+from deep20ray_actors.providers import chat
+from deep20ray_actors.providers.transport import HttpTransport, Trail, Way
+from deep20ray_actors.providers.wire import Reading
+from deep20ray_actors.search import searxng
+
+_TYPES: Mapping[Role, tuple[type[Message], ...]] = {
+    Role.GUESSER: (GuesserMessage,),
+    Role.ORACLE: (OracleMessage, SearchMessage),
+    Role.REVIEWER: (ReviewerMessage,),
+    Role.JUDGE: (JudgeMessage,),
+    Role.VALIDATOR: (ValidatorMessage,),
+}
+_FEED = 4
+"""Calls started before the loop gets a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Time and chance, from outside."""
+
+    clock: Callable[[], float]
+    """Monotonic seconds."""
+    now: Callable[[], datetime]
+    sleep: Callable[[float], Awaitable[None]]
+    jitter: Callable[[], float]
+    """From 0 up to 1."""
+
+
+class RoleHost:
+    """Runs the calls of one role in one event loop.
+
+    Raises:
+        RouteRefused: no routes, a route of another role, or a search configured for anyone but the Oracle.
+    """
+
+    def __init__(self, role: Role, routes: Mapping[str, RouteConfig], surroundings: Surroundings, transport: HttpTransport) -> None:
+        _check_routes(role, routes)
+        self.role = role
+        self._routes = dict(routes)
+        self._around = surroundings
+        self._transport = transport
+        self._keys: dict[str, str | None] = {}
+        self._queue: deque[Call] = deque()
+        self._feeder: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._finished: list[CallResult] = []
+        self._news = asyncio.Event()
+
+    async def submit(self, calls: Sequence[Call]) -> None:
+        """Takes a batch over and returns at once."""
+        self._queue.extend(calls)
+        if self._feeder is None or self._feeder.done():
+            self._feeder = asyncio.create_task(self._feed())
+
+    async def collect(self, wait_seconds: float) -> list[CallResult]:
+        """Everything that finished since the last time, in order of finishing; waits that long for the first."""
+        if not self._finished and wait_seconds > 0:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(wait_seconds):
+                    await self._news.wait()
+            except TimeoutError:
+                return []
+        results, self._finished = self._finished, []
+        return results
+
+    async def close(self) -> None:
+        """Drops what runs, without results, and closes the connections."""
+        self._queue.clear()
+        tasks = [*self._running, *([self._feeder] if self._feeder else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._finished = []
+        await self._transport.close()
+
+    async def _feed(self) -> None:
+        while self._queue:
+            for _ in range(min(_FEED, len(self._queue))):
+                task = asyncio.create_task(self._run(self._queue.popleft()))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+            await asyncio.sleep(0)
+
+    async def _run(self, call: Call) -> None:
+        trail, started = Trail(), self._around.clock()
+        reading = await self._boundary(call, trail)
+        route = self._routes.get(call.route)
+        searching = isinstance(call.message, SearchMessage)
+        audit = Audit(
+            request_digest=trail.request_digest,
+            requested_model=None if route is None or searching else route.model,
+            served_model=reading.served_model,
+            fingerprint=reading.fingerprint,
+            finish_reason=reading.finish_reason,
+            seed_sent=trail.tries > 0 and not searching and route is not None and chat.seed_of(route, call.seed) is not None,
+            usage=reading.usage,
+            wire_tries=trail.tries,
+            throttles=trail.throttles,
+            latency_ms=max(0, round((self._around.clock() - started) * 1000)),
+            reasoning=reading.reasoning,
+            reported_cost_microusd=reading.reported_cost_microusd,
+        )
+        self._finished.append(CallResult(call.slot, reading.outcome, audit))
+        self._news.set()
+
+    async def _boundary(self, call: Call, trail: Trail) -> Reading:
+        """The one place where an exception of any kind becomes a fault. Its detail names the kind of error and never its text."""
+        route = self._routes.get(call.route)
+        if route is None:
+            return _fault(Rejected("no such route; the driver and the actor were given different routes"))
+        if type(call.message) not in _TYPES[self.role]:
+            return _fault(Rejected(f"not a message for the {self.role.value}; nothing was sent"))
+        seconds = route.timeouts.call
+        if isinstance(call.message, SearchMessage) and route.search is not None:
+            seconds = route.search.timeouts.call
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._perform(call, route, trail)
+        except TimeoutError:
+            return _fault(Transport(f"the call's deadline of {seconds:g} s passed after {trail.tries} wire tries"))
+        except CredentialUnusable:
+            return _fault(Credentials(f"route {route.route}: its credential file is missing, malformed or open to others; see its mode and content"))
+        except Exception as error:  # noqa: BLE001  the documented boundary
+            return _fault(Rejected(f"internal error in the {self.role.value}'s actor: {type(error).__name__}"))
+
+    async def _perform(self, call: Call, route: RouteConfig, trail: Trail) -> Reading:
+        message = call.message
+        if isinstance(message, SearchMessage):
+            if route.search is None:
+                return _fault(Rejected(f"route {route.route} has no search configured; add [search] to the sweep file"))
+            return await self._search(message, route.search, call, trail)
+        request = chat.build(route, message, call.seed)
+        way = Way(
+            self._key(route), route.timeouts, route.attempts, lambda reply: chat.read(reply, self.role, self._around.now())
+        )
+        return await self._transport.send(request, call.lease, way, trail)
+
+    async def _search(self, message: SearchMessage, config: SearchConfig, call: Call, trail: Trail) -> Reading:
+        request = searxng.build(config, message)
+        way = Way(None, config.timeouts, config.attempts, lambda reply: searxng.read(reply, config, self._around.now()))
+        return await self._transport.send(request, call.lease, way, trail)
+
+    def _key(self, route: RouteConfig) -> str | None:
+        if route.route not in self._keys:
+            self._keys[route.route] = credentials.read(route.credential)
+        return self._keys[route.route]
+
+
+def _fault(fault: Fault) -> Reading:
+    return Reading(fault)
+
+
+def _check_routes(role: Role, routes: Mapping[str, RouteConfig]) -> None:
+    if not routes:
+        raise RouteRefused(f"the {role.value}'s actor has no routes; give it at least one")
+    for name, route in routes.items():
+        if route.role is not role or name != route.route:
+            raise RouteRefused(f"route {name!r} is the {route.role.value}'s, not the {role.value}'s; each actor gets its own role's routes alone")
+        if route.search is not None and role is not Role.ORACLE:
+            raise RouteRefused(f"route {name!r}: only the Oracle searches; leave the {role.value}'s search out")

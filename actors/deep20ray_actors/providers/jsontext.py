@@ -1,0 +1,41 @@
+"""Bytes from outside as JSON values, strictly, and as text that can be stored."""
+
+import json
+from typing import Any, NoReturn
+
+
+class NotJson(ValueError):
+    """The bytes are no JSON object."""
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that the bytes hold.
+
+    Raises:
+        NotJson: anything else, NaN and bottomless nesting included.
+    """
+    try:
+        value = json.loads(body, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise NotJson from None
+    if not isinstance(value, dict):
+        raise NotJson
+    return value
+
+
+def storable(text: str) -> str:
+    """The text with lone surrogates, which no file can hold, as U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def label(value: object) -> str | None:
+    """A short name that a provider gave, such as a model's; None if it is none."""
+    return storable(value)[:200] if isinstance(value, str) and value else None
+
+
+def _refuse(_constant: str) -> NoReturn:
+    raise NotJson

@@ -1,0 +1,158 @@
+"""The one place that sends, and the only retry loop. It takes a lease, a request and a reader of replies; it knows no protocol.
+
+One client an actor: no proxy or other setting from the environment, no redirects, no cookies (they would tie calls together),
+explicit timeouts, no limit on connections (the leases are the limit), a cap on the size of a reply.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http.cookiejar import DefaultCookiePolicy
+
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
+from deep20ray.canonical import Digest
+from deep20ray_actors.config import Timeouts
+from deep20ray_actors.outcomes import Lease, Malformed, Rejected, Throttled, Transport
+from deep20ray_actors.providers.wire import WAIT_MAX, Reading, WireReply, WireRequest
+
+REPLY_MAX = 8 * 1024 * 1024
+"""Bytes of a reply's body."""
+_BACKOFF_FIRST = 0.5
+_BACKOFF_MAX = 8.0
+
+
+@dataclass(slots=True)
+class Trail:
+    """What a call left on the wire so far; it stays true when the call is cancelled."""
+
+    request_digest: Digest | None = None
+    tries: int = 0
+    throttles: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How one call is sent: its credential, its timeouts, how often it may be tried, how a reply is read."""
+
+    credential: str | None
+    timeouts: Timeouts
+    attempts: int
+    read: Callable[[WireReply], Reading]
+
+
+class HttpTransport:
+    """The client. Make it anywhere, use it in one event loop, close it there."""
+
+    def __init__(self, *, sleep: Callable[[float], Awaitable[None]], jitter: Callable[[], float], reply_max: int = REPLY_MAX) -> None:
+        """``sleep`` takes seconds; ``jitter`` gives a number from 0 up to 1 that shortens a wait by up to a quarter."""
+        self._sleep = sleep
+        self._jitter = jitter
+        self._reply_max = reply_max
+        self._client: httpx.AsyncClient | None = None
+
+    async def send(self, request: WireRequest, lease: Lease, way: Way, trail: Trail) -> Reading:
+        """One logical call: as many wire tries as it takes and ``way`` allows. A reading that isn't to be retried ends it.
+
+        Args:
+            lease: the gate's permission; without one there is no call.
+        """
+        assert lease.number >= 0
+        trail.request_digest = request.digest
+        attempt = 0
+        while True:
+            attempt += 1
+            trail.tries += 1
+            reading = await self._try(request, way)
+            if isinstance(reading.outcome, Throttled):
+                trail.throttles += 1
+            if not reading.retry or attempt >= way.attempts:
+                return reading
+            if (reading.wait or 0.0) > WAIT_MAX:
+                return _too_long(reading)
+            await self._sleep(max(reading.wait or 0.0, self._backoff(attempt)))
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def _backoff(self, attempt: int) -> float:
+        return float(min(_BACKOFF_MAX, _BACKOFF_FIRST * 2 ** min(attempt - 1, 10)) * (1 - 0.25 * self._jitter()))
+
+    async def _try(self, request: WireRequest, way: Way) -> Reading:
+        try:
+            reply = await self._fetch(request, way)
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol, aiohttp.InvalidURL):
+            return Reading(Rejected("base_url is not an http(s) address; correct it in the sweep file"))
+        except (httpx.HTTPError, aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
+            return Reading(Transport(_words(error)), retry=True)
+        if reply is None:
+            return Reading(Malformed(f"the reply is longer than {self._reply_max} bytes"), retry=True)
+        return way.read(reply)
+
+    async def _fetch(self, request: WireRequest, way: Way) -> WireReply | None:
+        """The whole reply, or None if it is too long."""
+        if self._client is None:
+            self._client = _client()
+        headers = dict(request.headers)
+        if way.credential is not None:
+            headers["authorization"] = f"Bearer {way.credential}"
+        times = way.timeouts
+        timeout = httpx.Timeout(connect=times.connect, read=times.read, write=times.write, pool=times.pool)
+        url = request.base_url + request.path
+        async with self._client.stream(request.method, url, headers=headers, content=request.body or None, timeout=timeout) as response:
+            body = bytearray()
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > self._reply_max:
+                    return None
+            fields = {name.lower(): value for name, value in response.headers.items()}
+            return WireReply(response.status_code, fields, bytes(body))
+
+
+def _client() -> httpx.AsyncClient:
+    context = httpx.create_ssl_context(trust_env=False)
+    client = httpx.AsyncClient(transport=AiohttpTransport(client=lambda: _session(context)), trust_env=False, follow_redirects=False)
+    client.headers.clear()
+    # httpx keeps its own jar beside the session's; a jar that accepts from nowhere keeps calls apart.
+    client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    return client
+
+
+def _session(context: ssl.SSLContext) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(limit=0, limit_per_host=0, ssl=context, keepalive_timeout=30.0)
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+
+
+def _too_long(reading: Reading) -> Reading:
+    status = getattr(reading.outcome, "status", None)
+    words = f"the provider asks to wait {reading.wait:.0f} s (status {status}), longer than a call waits; resume later"
+    return Reading(Throttled(words, status, reading.wait))
+
+
+def _words(error: BaseException) -> str:
+    """What happened, in our own words: library messages may hold addresses or content."""
+    # httpx-aiohttp reports a connection that the server closed as a connect timeout; the cause knows better.
+    for kind, words in _WORDS:
+        if isinstance(error.__cause__, kind) or isinstance(error, kind):
+            return words
+    return "the connection failed; resume when the server is reachable"
+
+
+_WORDS: tuple[tuple[type[BaseException], str], ...] = (
+    (aiohttp.ServerDisconnectedError, "the server closed the connection without a reply"),
+    (aiohttp.ClientConnectorCertificateError, "the server's certificate is not trusted"),
+    (aiohttp.ClientConnectorSSLError, "no TLS connection could be made; check that base_url's scheme is right"),
+    (aiohttp.ClientConnectorError, "the server can't be reached; check base_url and that it runs"),
+    (aiohttp.ConnectionTimeoutError, "connecting took longer than the connect timeout"),
+    (aiohttp.SocketTimeoutError, "no reply came within the read timeout"),
+    (aiohttp.ClientPayloadError, "the connection was closed in mid-reply"),
+    (httpx.DecodingError, "the reply's compression is broken"),
+    (httpx.ReadTimeout, "no reply came within the read timeout"),
+    (httpx.TimeoutException, "the connection timed out"),
+)

@@ -1,0 +1,204 @@
+"""Requests and replies as values, and what an HTTP status or an embedded error code means. Pure; knows no protocol and no client.
+
+What is retried: 408, 409, 425, 429, 5xx, connection errors, and replies that aren't what the protocol says. What never is: anything
+delivered, refused requests and credentials, exhausted quota, and whatever the provider marks ``x-should-retry: false``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import Any
+
+from deep20ray.canonical import Digest, digest_of, sha256
+from deep20ray_actors.outcomes import Credentials, Fault, Outcome, QuotaExhausted, Rejected, ServerFault, Throttled, Usage
+
+USER_AGENT = "deep20ray"
+"""Constant, without a version: what a role's server sees must not tell two runs apart."""
+WAIT_MAX = 120.0
+"""Seconds. A provider that asks for more gets its Throttled at once; the account's gate then waits, not the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """One HTTP request without its credential. Header names are lower case."""
+
+    method: str
+    base_url: str
+    path: str
+    """With its query, as it follows ``base_url``."""
+    headers: Mapping[str, str]
+    body: bytes = field(default=b"", repr=False)
+
+    @property
+    def digest(self) -> Digest:
+        """Digest of method, path, headers (Host and Authorization are never among them) and the body's digest."""
+        target = "/" + self.base_url.split("://", 1)[-1].partition("/")[2]
+        path = target.rstrip("/") + self.path
+        return digest_of({"method": self.method, "path": path, "headers": dict(self.headers), "body": sha256(self.body)})
+
+
+@dataclass(frozen=True, slots=True)
+class WireReply:
+    """One whole HTTP reply. Header names are lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one reply means.
+
+    ``retry`` says whether another wire try may help; it is False for everything delivered. ``wait`` is the provider's own wish in
+    seconds, if it has one.
+    """
+
+    outcome: Outcome
+    retry: bool = False
+    wait: float | None = None
+    usage: Usage = field(default_factory=Usage)
+    served_model: str | None = None
+    fingerprint: str | None = None
+    finish_reason: str | None = None
+    reasoning: str | None = field(default=None, repr=False)
+    reported_cost_microusd: int | None = None
+
+
+_QUOTA_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "contract_spend_limit_reached",
+        "enforced_spend_limit_reached",
+        "billing_error",
+        "insufficient_credits",
+    }
+)
+_STATUS_OF_CODE = {
+    "server_error": 500,
+    "internal_server_error": 500,
+    "internal_error": 500,
+    "api_error": 500,
+    "overloaded_error": 529,
+    "timeout": 504,
+    "timeout_error": 504,
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "too_many_requests": 429,
+    "invalid_api_key": 401,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "model_not_found": 404,
+    "not_found_error": 404,
+    "invalid_prompt": 400,
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "unsupported_parameter": 400,
+    "unsupported_value": 400,
+}
+_PARAMETERS = frozenset(
+    {"model", "messages", "temperature", "top_p", "seed", "reasoning_effort", "max_tokens", "max_completion_tokens", "response_format"}
+)
+
+
+def read_error(status: int, headers: Mapping[str, str], error: object, now: datetime) -> Reading:
+    """What a failed reply means.
+
+    Args:
+        status: the HTTP status, or 200 where the failure stands inside the body; then its own code decides, else 500 is assumed.
+        headers: of the reply.
+        error: the body's ``error`` member, if the body had one. Only known codes and parameter names of it are ever shown.
+        now: for a Retry-After that is a date.
+    """
+    codes = _codes(error)
+    effective = status if status >= 300 else _embedded_status(error, codes)
+    wait = asked_wait(headers, error, now)
+    fault = _fault(effective, codes, error, wait)
+    again = isinstance(fault, Throttled | ServerFault) and headers.get("x-should-retry", "").lower() != "false"
+    return Reading(fault, retry=again, wait=wait)
+
+
+def _fault(status: int, codes: tuple[str, ...], error: object, wait: float | None) -> Fault:
+    shown = _shown(status, codes, error)
+    if status in (402, 432, 433) or _QUOTA_CODES.intersection(codes) or (status == 429 and _daily(error)):
+        return QuotaExhausted(f"no quota or credit is left on the account ({shown}); top it up or wait, then resume", status)
+    if status == 429:
+        return Throttled(f"too many requests ({shown}); lower max_concurrency or requests_per_minute", status, wait)
+    if status == 401 or (status == 403 and not _moderated(error)):
+        return Credentials(f"the credential was not accepted ({shown}); check the account's api_key", status)
+    if status in (408, 409, 425) or status >= 500:
+        return ServerFault(f"the provider failed ({shown}); resume later", status)
+    if 300 <= status < 400:
+        return Rejected(f"the provider redirects ({shown}), which is never followed; give the final base_url", status)
+    return Rejected(f"the provider refused the request ({shown}); check base_url, model and settings", status)
+
+
+def asked_wait(headers: Mapping[str, str], error: object, now: datetime) -> float | None:
+    """The longest wait that the reply asks for, in seconds: retry-after-ms, retry-after in seconds or as a date, or in the body."""
+    values = [_number(headers.get("retry-after-ms"), 0.001), _retry_after(headers.get("retry-after"), now)]
+    metadata = error.get("metadata") if isinstance(error, dict) else None
+    if isinstance(metadata, dict):
+        values.append(_number(metadata.get("retry_after_seconds"), 1.0))
+        inner = metadata.get("headers")
+        if isinstance(inner, dict):
+            values += [_retry_after(value, now) for key, value in inner.items() if str(key).lower() == "retry-after"]
+    return max((value for value in values if value is not None), default=None)
+
+
+def _retry_after(value: object, now: datetime) -> float | None:
+    seconds = _number(value, 1.0)
+    if seconds is not None or not isinstance(value, str):
+        return seconds
+    try:
+        when = parsedate_to_datetime(value)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now.timestamp())
+
+
+def _number(value: object, factor: float) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value) * factor
+    except (ValueError, OverflowError):
+        return None
+    return number if isfinite(number) and number >= 0 else None
+
+
+def _codes(error: object) -> tuple[str, ...]:
+    if not isinstance(error, dict):
+        return ()
+    details = error.get("details")
+    inner = details.get("error_code") if isinstance(details, dict) else None
+    return tuple(value for value in (error.get("code"), error.get("type"), inner) if isinstance(value, str))
+
+
+def _embedded_status(error: object, codes: tuple[str, ...]) -> int:
+    code: Any = error.get("code") if isinstance(error, dict) else None
+    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
+        code = int(code)
+    if isinstance(code, int) and not isinstance(code, bool) and 300 <= code <= 599:
+        return code
+    return next((_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), 500)
+
+
+def _shown(status: int, codes: tuple[str, ...], error: object) -> str:
+    known = [code for code in dict.fromkeys(codes) if code in _STATUS_OF_CODE or code in _QUOTA_CODES]
+    parameter = error.get("param") if isinstance(error, dict) else None
+    named = [f"parameter {parameter}"] if isinstance(parameter, str) and parameter in _PARAMETERS else []
+    return ", ".join([f"status {status}", *known, *named])
+
+
+def _daily(error: object) -> bool:
+    text = error.get("message") if isinstance(error, dict) else None
+    return isinstance(text, str) and ("requests per day" in text or "per-day" in text or "(RPD)" in text)
+
+
+def _moderated(error: object) -> bool:
+    metadata = error.get("metadata") if isinstance(error, dict) else None
+    return isinstance(metadata, dict) and ("reasons" in metadata or "flagged_input" in metadata)

@@ -1,0 +1,101 @@
+"""A typed message in, the chat messages and the answer schema out. Pure, and the same bytes for equal messages.
+
+Adjudicators get their material as one canonical JSON text, so that a question, a guess or web text stays quoted data.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, assert_never
+
+from deep20ray.answers import Basis, Token, Verdict
+from deep20ray.canonical import canonical
+from deep20ray_actors.config import PromptTexts
+from deep20ray_actors.errors import RouteRefused
+from deep20ray_actors.messages import (
+    ChatMessage,
+    ExchangeItem,
+    GuesserMessage,
+    JudgeMessage,
+    OracleMessage,
+    ReminderItem,
+    ReviewerMessage,
+    SubjectItem,
+    ValidatorMessage,
+)
+
+ChatTurn = dict[str, str]
+"""{"role": "system" | "user" | "assistant", "content": text}"""
+
+
+def chat_messages(message: ChatMessage, prompt: PromptTexts) -> list[ChatTurn]:
+    """The conversation as sent: the system text, then the message's own turns.
+
+    Raises:
+        RouteRefused: a Guesser's history needs a reminder and the prompt has none.
+    """
+    return [{"role": "system", "content": prompt.system}, *_turns(message, prompt)]
+
+
+def _turns(message: ChatMessage, prompt: PromptTexts) -> list[ChatTurn]:
+    match message:
+        case GuesserMessage():
+            return _game(message, prompt)
+        case OracleMessage():
+            results = [{"number": r.number, "text": r.text, "title": r.title, "url": r.url} for r in message.results]
+            return _material(question=message.question, results=results, subject=_subject(message.subject))
+        case ReviewerMessage() | JudgeMessage():
+            evidence = [{"excerpt": e.excerpt, "number": e.number, "url": e.url} for e in message.evidence]
+            return _material(evidence=evidence, question=message.question, subject=_subject(message.subject))
+        case ValidatorMessage():
+            guess = {"description": message.guess.description, "name": message.guess.name}
+            return _material(guess=guess, subject=_subject(message.subject))
+        case _:
+            assert_never(message)
+
+
+def _game(message: GuesserMessage, prompt: PromptTexts) -> list[ChatTurn]:
+    start = [f"Category: {message.category}", *([prompt.guide] if prompt.guide else []), f"Variation: {message.variation}"]
+    turns = [{"role": "user", "content": "\n\n".join(start)}]
+    for entry in message.history:
+        match entry:
+            case ExchangeItem():
+                turns.append({"role": "assistant", "content": entry.action})
+                turns.append({"role": "user", "content": entry.token.value})
+            case ReminderItem():
+                if prompt.reminder is None:
+                    raise RouteRefused("the Guesser's prompt has no format reminder; use a complete prompt")
+                turns.append({"role": "user", "content": prompt.reminder})
+            case _:
+                assert_never(entry)
+    return turns
+
+
+def _subject(subject: SubjectItem) -> dict[str, Any]:
+    return {"aliases": list(subject.aliases), "canonical_name": subject.canonical_name, "description": subject.description}
+
+
+def _material(**parts: Any) -> list[ChatTurn]:
+    return [{"role": "user", "content": canonical(parts).decode()}]
+
+
+def answer_schema(message: ChatMessage, tokens: Iterable[Token]) -> tuple[str, Mapping[str, Any]]:
+    """The name and JSON schema of the reply. A Guesser's is the same on every turn."""
+    words = [token.value for token in tokens]
+    basis = {"enum": [basis.value for basis in Basis], "type": "string"}
+    match message:
+        case GuesserMessage():
+            text = {"type": ["string", "null"]}
+            return "action", _object(action={"enum": ["ASK", "GUESS"], "type": "string"}, description=text, name=text, question=text)
+        case OracleMessage():
+            item = _object(excerpt={"type": "string"}, result={"type": "integer"})
+            evidence = {"items": item, "type": "array"}
+            return "oracle_answer", _object(answer={"enum": words, "type": "string"}, basis=basis, evidence=evidence, statement={"type": "string"})
+        case ReviewerMessage() | JudgeMessage():
+            return "answer", _object(answer={"enum": words, "type": "string"}, basis=basis, statement={"type": "string"})
+        case ValidatorMessage():
+            return "verdict", _object(statement={"type": "string"}, verdict={"enum": [verdict.value for verdict in Verdict], "type": "string"})
+        case _:
+            assert_never(message)
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"additionalProperties": False, "properties": properties, "required": list(properties), "type": "object"}

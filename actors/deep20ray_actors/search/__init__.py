@@ -1,0 +1,1 @@
+"""The Oracle's search tools."""
