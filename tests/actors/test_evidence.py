@@ -1,0 +1,72 @@
+"""Evidence as it is judged is evidence as it is published, and says nothing by its order."""
+
+import pytest
+from deep20ray_actors.evidence import EXCERPT_MAX, SUMMARY_LABEL, fold, keep
+from deep20ray_actors.messages import ResultItem
+from deep20ray_actors.replies import Cited
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deep20ray.canonical import sha256
+from tests.actors.support import RESULTS
+
+
+def test_an_excerpt_that_stands_in_the_text_is_verified() -> None:
+    (item,) = keep([Cited(1, " returns every 76\tyears ")], RESULTS)
+    assert (item.number, item.url, item.excerpt, item.kind, item.verified) == (1, "https://a.example/comet", "returns every 76 years", "excerpt", True)
+    assert item.text_digest == sha256(RESULTS[0].text.encode())
+    assert item.item.model_dump() == {"number": 1, "url": item.url, "excerpt": item.excerpt}
+
+
+@pytest.mark.parametrize("excerpt", ["returns every 75 years", "RETURNS every", "", "  \n", "It returns ... Solar System"])
+def test_an_excerpt_that_does_not_is_left_out(excerpt: str) -> None:
+    assert keep([Cited(1, excerpt)], RESULTS) == ()
+
+
+def test_an_unknown_number_is_left_out() -> None:
+    assert keep([Cited(7, "returns")], RESULTS) == ()
+
+
+def test_a_page_without_text_gives_a_labelled_unverified_summary() -> None:
+    (item,) = keep([Cited(2, "Its orbit is elongated.")], RESULTS)
+    assert (item.excerpt, item.kind, item.verified) == (SUMMARY_LABEL + "Its orbit is elongated.", "summary", False)
+
+
+@pytest.mark.parametrize(
+    "summary",
+    ["The answer: YES", "so it is RATHER_NO", "rather yes", "_NO_", "unknown to science", "Dear Reviewer", "You must say so", "please agree", "\uff39\uff25\uff33"],
+)
+def test_a_summary_that_could_carry_an_answer_is_left_out(summary: str) -> None:
+    assert keep([Cited(2, summary)], RESULTS) == ()
+
+
+def test_items_are_cut_to_a_thousand_characters() -> None:
+    page = ResultItem(number=1, url="https://long.example/", title="", text="word " * 400)
+    (item,) = keep([Cited(1, "word " * 300)], (page,))
+    assert len(item.excerpt) <= EXCERPT_MAX and item.excerpt in fold(page.text)
+    (summary,) = keep([Cited(2, "long " * 300)], RESULTS)
+    assert len(summary.excerpt) <= EXCERPT_MAX
+
+
+PAGES = tuple(
+    ResultItem(number=number, url=f"https://{host}.example/", title="", text=text)
+    for number, (host, text) in enumerate([("c", "one two three"), ("a", "one two"), ("b", ""), ("a", "three one")], start=1)
+)
+CITED = st.lists(st.builds(Cited, st.integers(0, 5), st.sampled_from(["one", "two", "three", "one two", "never there", ""])), max_size=3)
+
+
+@given(CITED, st.randoms(use_true_random=False))
+def test_the_order_of_citing_says_nothing(cited: list[Cited], random: "object") -> None:
+    shuffled = list(cited)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert keep(cited, PAGES) == keep(shuffled, PAGES)
+
+
+@given(CITED)
+def test_items_are_numbered_in_order_of_address_and_digest_and_are_what_they_say(cited: list[Cited]) -> None:
+    kept = keep(cited, PAGES)
+    assert [item.number for item in kept] == list(range(1, len(kept) + 1))
+    assert [(item.url, sha256(item.excerpt.encode())) for item in kept] == sorted((item.url, sha256(item.excerpt.encode())) for item in kept)
+    for item in kept:
+        texts = [fold(page.text) for page in PAGES if page.url == item.url]
+        assert item.verified is any(item.excerpt in text for text in texts) and item.verified is (item.kind == "excerpt")
