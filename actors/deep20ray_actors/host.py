@@ -146,7 +146,9 @@ class RoleHost:
         except TimeoutError:
             return _fault(Transport(f"the call's deadline of {seconds:g} s passed after {trail.tries} wire tries"))
         except CredentialUnusable:
-            return _fault(Credentials(f"route {route.route}: its credential file is missing, malformed or open to others; see its mode and content"))
+            return _fault(
+                Credentials(f"route {route.route}: its credential file is missing, malformed or open to others; see its mode and content")
+            )
         except Exception as error:  # noqa: BLE001  the documented boundary
             return _fault(Rejected(f"internal error in the {self.role.value}'s actor: {type(error).__name__}"))
 
@@ -157,9 +159,7 @@ class RoleHost:
                 return _fault(Rejected(f"route {route.route} has no search configured; add [search] to the sweep file"))
             return await self._search(message, route.search, call, trail)
         request = chat.build(route, message, call.seed)
-        way = Way(
-            self._key(route), route.timeouts, route.attempts, lambda reply: chat.read(reply, self.role, self._around.now())
-        )
+        way = Way(self._key(route), route.timeouts, route.attempts, lambda reply: chat.read(reply, self.role, self._around.now()))
         return await self._transport.send(request, call.lease, way, trail)
 
     async def _search(self, message: SearchMessage, config: SearchConfig, call: Call, trail: Trail) -> Reading:
@@ -182,6 +182,8 @@ def _check_routes(role: Role, routes: Mapping[str, RouteConfig]) -> None:
         raise RouteRefused(f"the {role.value}'s actor has no routes; give it at least one")
     for name, route in routes.items():
         if route.role is not role or name != route.route:
-            raise RouteRefused(f"route {name!r} is the {route.role.value}'s, not the {role.value}'s; each actor gets its own role's routes alone")
+            raise RouteRefused(
+                f"route {name!r} is the {route.role.value}'s, not the {role.value}'s; each actor gets its own role's routes alone"
+            )
         if route.search is not None and role is not Role.ORACLE:
             raise RouteRefused(f"route {name!r}: only the Oracle searches; leave the {role.value}'s search out")

@@ -88,11 +88,15 @@ def answer_schema(message: ChatMessage, tokens: Iterable[Token]) -> tuple[str, M
         case OracleMessage():
             item = _object(excerpt={"type": "string"}, result={"type": "integer"})
             evidence = {"items": item, "type": "array"}
-            return "oracle_answer", _object(answer={"enum": words, "type": "string"}, basis=basis, evidence=evidence, statement={"type": "string"})
+            return "oracle_answer", _object(
+                answer={"enum": words, "type": "string"}, basis=basis, evidence=evidence, statement={"type": "string"}
+            )
         case ReviewerMessage() | JudgeMessage():
             return "answer", _object(answer={"enum": words, "type": "string"}, basis=basis, statement={"type": "string"})
         case ValidatorMessage():
-            return "verdict", _object(statement={"type": "string"}, verdict={"enum": [verdict.value for verdict in Verdict], "type": "string"})
+            return "verdict", _object(
+                statement={"type": "string"}, verdict={"enum": [verdict.value for verdict in Verdict], "type": "string"}
+            )
         case _:
             assert_never(message)
 

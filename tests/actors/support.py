@@ -50,11 +50,20 @@ def route(role: Role = Role.GUESSER, base_url: str = "http://127.0.0.1:9/v1", **
     return RouteConfig(**(settings | changes))
 
 
-def completion(content: Any = "{}", finish: Any = "stop", usage: Any = None, message: dict[str, Any] | None = None, **body: Any) -> dict[str, Any]:
+def completion(
+    content: Any = "{}", finish: Any = "stop", usage: Any = None, message: dict[str, Any] | None = None, **body: Any
+) -> dict[str, Any]:
     """A chat completion's body."""
     turn = {"role": "assistant", "content": content, **(message or {})}
     choice = {"index": 0, "finish_reason": finish, "message": turn}
-    return {"id": "c1", "object": "chat.completion", "model": "model-1-dated", "choices": [choice], **({"usage": usage} if usage else {}), **body}
+    return {
+        "id": "c1",
+        "object": "chat.completion",
+        "model": "model-1-dated",
+        "choices": [choice],
+        **({"usage": usage} if usage else {}),
+        **body,
+    }
 
 
 def dumped(value: Any) -> bytes:

@@ -13,7 +13,13 @@ from tests.actors.support import RESULTS
 
 def test_an_excerpt_that_stands_in_the_text_is_verified() -> None:
     (item,) = keep([Cited(1, " returns every 76\tyears ")], RESULTS)
-    assert (item.number, item.url, item.excerpt, item.kind, item.verified) == (1, "https://a.example/comet", "returns every 76 years", "excerpt", True)
+    assert (item.number, item.url, item.excerpt, item.kind, item.verified) == (
+        1,
+        "https://a.example/comet",
+        "returns every 76 years",
+        "excerpt",
+        True,
+    )
     assert item.text_digest == sha256(RESULTS[0].text.encode())
     assert item.item.model_dump() == {"number": 1, "url": item.url, "excerpt": item.excerpt}
 
@@ -34,7 +40,17 @@ def test_a_page_without_text_gives_a_labelled_unverified_summary() -> None:
 
 @pytest.mark.parametrize(
     "summary",
-    ["The answer: YES", "so it is RATHER_NO", "rather yes", "_NO_", "unknown to science", "Dear Reviewer", "You must say so", "please agree", "\uff39\uff25\uff33"],
+    [
+        "The answer: YES",
+        "so it is RATHER_NO",
+        "rather yes",
+        "_NO_",
+        "unknown to science",
+        "Dear Reviewer",
+        "You must say so",
+        "please agree",
+        "\uff39\uff25\uff33",
+    ],
 )
 def test_a_summary_that_could_carry_an_answer_is_left_out(summary: str) -> None:
     assert keep([Cited(2, summary)], RESULTS) == ()
@@ -66,7 +82,9 @@ def test_the_order_of_citing_says_nothing(cited: list[Cited], random: "object") 
 def test_items_are_numbered_in_order_of_address_and_digest_and_are_what_they_say(cited: list[Cited]) -> None:
     kept = keep(cited, PAGES)
     assert [item.number for item in kept] == list(range(1, len(kept) + 1))
-    assert [(item.url, sha256(item.excerpt.encode())) for item in kept] == sorted((item.url, sha256(item.excerpt.encode())) for item in kept)
+    assert [(item.url, sha256(item.excerpt.encode())) for item in kept] == sorted(
+        (item.url, sha256(item.excerpt.encode())) for item in kept
+    )
     for item in kept:
         texts = [fold(page.text) for page in PAGES if page.url == item.url]
         assert item.verified is any(item.excerpt in text for text in texts) and item.verified is (item.kind == "excerpt")

@@ -71,12 +71,29 @@ def test_an_over_long_statement_is_cut() -> None:
 
 
 def test_oracle_evidence_keeps_three_known_numbers() -> None:
-    cited = [{"excerpt": "a", "result": 1}, {"excerpt": "z", "result": 9}, {"excerpt": "b", "result": 2}, {"excerpt": "c", "result": 1}, {"excerpt": "d", "result": 1}]
+    cited = [
+        {"excerpt": "a", "result": 1},
+        {"excerpt": "z", "result": 9},
+        {"excerpt": "b", "result": 2},
+        {"excerpt": "c", "result": 1},
+        {"excerpt": "d", "result": 1},
+    ]
     answer = oracle_answer(json.dumps(GOOD | {"evidence": cited}), ALL, RESULTS)
     assert answer is not None and answer.evidence == (Cited(1, "a"), Cited(2, "b"), Cited(1, "c"))
 
 
-@pytest.mark.parametrize("evidence", [None, {}, [1], [{"excerpt": "a"}], [{"excerpt": 1, "result": 1}], [{"excerpt": "a", "result": True}], [{"excerpt": "a", "result": "1"}]])
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        None,
+        {},
+        [1],
+        [{"excerpt": "a"}],
+        [{"excerpt": 1, "result": 1}],
+        [{"excerpt": "a", "result": True}],
+        [{"excerpt": "a", "result": "1"}],
+    ],
+)
 def test_oracle_evidence_of_another_shape_is_none(evidence: Any) -> None:
     assert oracle_answer(json.dumps(GOOD | {"evidence": evidence}), ALL, RESULTS) is None
 
@@ -88,7 +105,13 @@ def test_verdicts() -> None:
     assert validated_guess('{"statement":"s","verdict":1}') is None
 
 
-@given(st.text(max_size=200) | st.recursive(st.none() | st.booleans() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["answer", "basis", "statement", "evidence"]), inner)).map(json.dumps))
+@given(
+    st.text(max_size=200)
+    | st.recursive(
+        st.none() | st.booleans() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["answer", "basis", "statement", "evidence"]), inner),
+    ).map(json.dumps)
+)
 def test_never_raises_and_never_guesses(text: str) -> None:
     for answer in (reviewed_answer(text, ALL), oracle_answer(text, ALL, RESULTS)):
         if answer is not None:

@@ -126,7 +126,10 @@ def _client() -> httpx.AsyncClient:
 
 def _session(context: ssl.SSLContext) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(limit=0, limit_per_host=0, ssl=context, keepalive_timeout=30.0)
-    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+    session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+    # aiohttp sends a GET again by itself when the connection breaks, uncounted; it has no public switch for that.
+    session._retry_connection = False
+    return session
 
 
 def _too_long(reading: Reading) -> Reading:
