@@ -18,7 +18,10 @@ from deep20ray.errors import Deep20RayError, UsageError
 if TYPE_CHECKING:
     from deep20ray_cluster.driver import Done, Options
 
-EXIT_CODES = """Exit codes: 0 done, 1 internal error, 2 usage or configuration, 3 incomplete but resumable, 4 verification failed, 5 budget reached, 130 interrupted."""
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 internal error, 2 usage or configuration, 3 incomplete but resumable, "
+    "4 verification failed, 5 budget reached, 130 interrupted."
+)
 
 app = typer.Typer(
     name="deep20ray",
@@ -99,10 +102,10 @@ def sign(
 @app.command()
 def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folder.")], trust: Trust, json_: Json = False) -> None:
     """Verify a signed run: signature, files, tables, and that its turns give its counts and scores."""
-    from deep20ray_artifacts.keys import read_trusted_key
+    from deep20ray_artifacts.keys import load_public
     from deep20ray_artifacts.verify import verify_run
 
-    verified = verify_run(run_folder, [read_trusted_key(path) for path in trust])
+    verified = verify_run(run_folder, [load_public(path) for path in trust])
     predicate = verified.statement.predicate
     facts = {
         "run_id": predicate.run_id,

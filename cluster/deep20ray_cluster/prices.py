@@ -1,4 +1,4 @@
-"""What a call cost, in integer micro-dollars, by the prices that the plan froze. An unknown price or meter makes an unknown cost, never 0."""
+"""What a call cost, in integer micro-dollars, by the prices that the plan froze. An unknown price or meter makes an unknown cost."""
 
 from fractions import Fraction
 

@@ -30,7 +30,7 @@ def simulator_for(sweep: Sweep) -> Iterator[str | None]:
             url = str(json.loads(line)["url"])
         except (ValueError, KeyError, TypeError):
             raise ClusterFailed(
-                f"the embedded simulator did not start (exit code {process.wait(10)}); run `python -m deep20ray_actors.simulator` to see why"
+                f"the embedded simulator did not start (exit {process.wait(10)}); `python -m deep20ray_actors.simulator` says why"
             ) from None
         yield url
     finally:

@@ -36,7 +36,7 @@ from deep20ray_actors.outcomes import (
 
 from deep20ray.actions import Ask, Guess, Violation, ViolationKind, parse
 from deep20ray.adjudication import Consult, Final, decide
-from deep20ray.answers import Role, Token, Verdict
+from deep20ray.answers import Basis, Role, Token, Verdict
 from deep20ray.canonical import Digest
 from deep20ray.editions import Edition
 from deep20ray.game import Answer, Ended, Game, GuesserTurn, Ruling
@@ -157,39 +157,42 @@ class Table:
         return after
 
     async def _adjudicate(self, ask: Ask) -> tuple[Token, dict[str, Any]]:
-        subject = self._trial.subject.trusted
-        tokens = self._edition.tokens
+        """The final token of a question, and what the turn's record says about it."""
         facts: dict[str, Any] = {}
         known: dict[str, Token] = {}
         items: tuple[EvidenceItem, ...] = ()
         while isinstance(step := decide(**known), Consult):
-            role = step.role
-            if role is Role.ORACLE:
-                search = SearchMessage.of(subject, ask.question)
-                found = await self._ask(
-                    Role.ORACLE, "search", "oracle", search, lambda reply: reply if isinstance(reply.outcome, Found) else None
-                )
-                assert isinstance(found.outcome, Found)
-                results = found.outcome.results
-                message: Message = OracleMessage.of(subject, ask.question, results)
-                answer = await self._ask(
-                    role, "oracle", "oracle", message, lambda reply: replies.oracle_answer(_text(reply), tokens, results)
-                )
-                kept = evidence.keep(answer.evidence, results)
-                items = tuple(each.item for each in kept)
-                facts["evidence"] = [_evidence_row(each, found.at) for each in kept]
-                token, basis = answer.token, answer.basis
+            if step.role is Role.ORACLE:
+                token, basis, kept = await self._oracle(ask)
+                items = tuple(item.item for item in kept[0])
+                facts["evidence"] = [_evidence_row(item, kept[1]) for item in kept[0]]
             else:
-                message = (ReviewerMessage if role is Role.REVIEWER else JudgeMessage).of(subject, ask.question, items)
-                opinion = await self._ask(
-                    role, role.value, role.value, message, lambda reply: replies.reviewed_answer(_text(reply), tokens)
-                )
-                token, basis = opinion.token, opinion.basis
-            known[role.value] = token
-            facts[role.value] = token.value
-            facts[f"{role.value}_basis"] = basis.value
+                token, basis = await self._second_opinion(step.role, ask, items)
+            known[step.role.value] = token
+            facts |= {step.role.value: token.value, f"{step.role.value}_basis": basis.value}
         assert isinstance(step, Final)
         return step.token, facts | {"path": step.path.value}
+
+    async def _oracle(self, ask: Ask) -> tuple[Token, Basis, tuple[tuple[evidence.Evidence, ...], int]]:
+        """Searches, then asks the Oracle. Returns its token, its basis, and the evidence kept with the time of the search."""
+        subject, tokens = self._trial.subject.trusted, self._edition.tokens
+        search = SearchMessage.of(subject, ask.question)
+        found = await self._ask(Role.ORACLE, "search", "oracle", search, lambda reply: reply)
+        assert isinstance(found.outcome, Found)
+        results = found.outcome.results
+        message = OracleMessage.of(subject, ask.question, results)
+        answer = await self._ask(
+            Role.ORACLE, "oracle", "oracle", message, lambda reply: replies.oracle_answer(_text(reply), tokens, results)
+        )
+        return answer.token, answer.basis, (evidence.keep(answer.evidence, results), found.at)
+
+    async def _second_opinion(self, role: Role, ask: Ask, items: tuple[EvidenceItem, ...]) -> tuple[Token, Basis]:
+        """The Reviewer or the Judge: the same three things, by a type of its own."""
+        kind = ReviewerMessage if role is Role.REVIEWER else JudgeMessage
+        message = kind.of(self._trial.subject.trusted, ask.question, items)
+        tokens = self._edition.tokens
+        opinion = await self._ask(role, role.value, role.value, message, lambda reply: replies.reviewed_answer(_text(reply), tokens))
+        return opinion.token, opinion.basis
 
     async def _validate(self, guess: Guess) -> Verdict:
         message = ValidatorMessage.of(self._trial.subject.trusted, guess)
