@@ -1,0 +1,111 @@
+"""From folders of runs to verified entries. Every run folder found must verify; the first that doesn't ends the build.
+
+An entry holds what the site copies as well: the bytes of each file, read again and compared with the signed digests.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from deep20ray.canonical import Digest, sha256
+from deep20ray_artifacts import dsse
+from deep20ray_artifacts.errors import ContentRefused
+from deep20ray_artifacts.folder import opened
+from deep20ray_artifacts.keys import TrustedKey
+from deep20ray_artifacts.limits import Limits
+from deep20ray_artifacts.statement import RunPredicate
+from deep20ray_artifacts.verify import ATTESTATION_NAME, VerifiedRun, verify_run
+from deep20ray_publisher.errors import CatalogRefused, InputMissing
+from deep20ray_publisher.records import RunRecord, read_record
+from deep20ray_publisher.text import slug
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One verified run."""
+
+    record: RunRecord
+    predicate: RunPredicate
+    keyid: Digest
+    throwaway: bool
+    statement_sha256: Digest
+    files: Mapping[str, bytes]
+    """Every file of the run's folder, the attestation included, by name."""
+
+    @property
+    def slug(self) -> str:
+        """The run's path segment."""
+        found = slug(self.record.run.run_id)
+        assert found is not None  # run ids are checked against a stricter form
+        return found
+
+    @property
+    def data_path(self) -> str:
+        """Where its files stand below the edition's folder, under the run id as signed. A simulated run's path says so."""
+        return f"data/{'simulated' if self.record.run.simulated else 'runs'}/{self.record.run.run_id}"
+
+
+def discover(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """Every run folder: each folder inside the given ones, whatever it holds. Hidden ones are a sealer's unfinished work.
+
+    Raises:
+        InputMissing: a folder that isn't there, or no run in any.
+    """
+    found: list[Path] = []
+    for folder in folders:
+        try:
+            entries = sorted(folder.iterdir())
+        except OSError as error:
+            raise InputMissing(f"can't list {folder}: {error.strerror}; give a folder that holds run folders") from None
+        if any(entry.name in (ATTESTATION_NAME, "statement.json") for entry in entries):
+            raise InputMissing(f"{folder} is a run itself; give the folder that holds it")
+        found += [entry for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+    if not found:
+        raise InputMissing(f"no run folder in {', '.join(map(str, folders))}; give a folder that holds run folders, such as SWEEP/runs")
+    return tuple(found)
+
+
+def load(folders: Sequence[Path], keys: Sequence[TrustedKey]) -> tuple[Entry, ...]:
+    """Verifies every run found, in the order of run ids.
+
+    Raises:
+        VerificationError: the first run that doesn't verify.
+        CatalogRefused: one run found twice.
+        InputMissing: as ``discover``.
+    """
+    entries: dict[str, Entry] = {}
+    for path in discover(folders):
+        entry = _entry(path, keys)
+        if entry.record.run.run_id in entries:
+            raise CatalogRefused(f"{path}: run {entry.record.run.run_id} was found twice; keep one copy of it")
+        entries[entry.record.run.run_id] = entry
+    return tuple(entries[run_id] for run_id in sorted(entries))
+
+
+def _entry(path: Path, keys: Sequence[TrustedKey]) -> Entry:
+    verified = verify_run(path, keys)
+    throwaway = next(key.throwaway for key in keys if key.keyid == verified.keyid)
+    return Entry(
+        record=read_record(verified.tables),
+        predicate=verified.statement.predicate,
+        keyid=verified.keyid,
+        throwaway=throwaway,
+        statement_sha256=verified.statement_sha256,
+        files=dict(_files(path, verified, keys)),
+    )
+
+
+def _files(path: Path, verified: VerifiedRun, keys: Sequence[TrustedKey]) -> Iterator[tuple[str, bytes]]:
+    """The folder's files once more, for copying: exactly those bytes that were verified, or a refusal."""
+    limits = Limits()
+    with opened(path) as folder:
+        attestation = folder.read(ATTESTATION_NAME, limits.attestation_bytes)
+        envelope = dsse.parse(attestation)
+        if envelope.payload != verified.payload or not dsse.signers(envelope, keys):
+            raise ContentRefused(f"{folder.name}: {ATTESTATION_NAME} changed while it was read; try again when nothing writes there")
+        yield ATTESTATION_NAME, attestation
+        for name, digest in verified.statement.digests.items():
+            data = folder.read(name, limits.file_bytes)
+            if sha256(data) != digest:
+                raise ContentRefused(f"{folder.name}: {name} changed while it was read; try again when nothing writes there")
+            yield name, data

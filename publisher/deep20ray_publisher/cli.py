@@ -1,0 +1,69 @@
+"""The command line of the publisher. Data goes to stdout; every error is one line on stderr and an exit code."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deep20ray.errors import Deep20RayError
+from deep20ray_artifacts.keys import load_public
+from deep20ray_artifacts.verify import verify_run
+from deep20ray_publisher import __version__, site
+
+EXIT_CODES = "Exit codes: 0 done, 1 internal error, 2 usage or configuration, 4 verification or publication refused, 130 interrupted."
+
+app = typer.Typer(
+    name="deep20ray-publisher",
+    help="Verify signed deep20ray runs and build the static results site.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+Trust = Annotated[list[Path], typer.Option("--trust", help="A public key (.pub) that may have signed; repeat for several.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="The version, then end.")] = False) -> None:
+    if version:
+        print(f"deep20ray-publisher {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def build(
+    runs: Annotated[list[Path], typer.Argument(help="Folders that hold signed run folders.")],
+    trust: Trust,
+    out: Annotated[Path, typer.Option("--out", help="The site's folder; it must not exist, or hold a site built by this command.")],
+    preview: Annotated[bool, typer.Option("--preview", help="Publish runs that aren't official, marked as a preview on every page.")] = False,
+) -> None:
+    """Verify every run found and build the site. One invalid run stops the build, and nothing is written."""
+    pages = site.build(runs, [load_public(path) for path in trust], out, preview)
+    print(f"{out / 'index.html'}: {pages} pages{' (preview)' if preview else ''}")
+
+
+@app.command()
+def verify(run: Annotated[Path, typer.Argument(help="A signed run's folder.")], trust: Trust) -> None:
+    """Verify one signed run: signature, files, tables, and that its turns give its counts and scores."""
+    verified = verify_run(run, [load_public(path) for path in trust])
+    predicate = verified.statement.predicate
+    kind = "simulated run" if predicate.simulated else "run"
+    print(f"verified: {kind} {predicate.run_id}, {predicate.counts.trials} trials, {predicate.counts.turns} turns, signed by {verified.keyid}")
+
+
+def main() -> int:
+    """The ``deep20ray-publisher`` command. Returns or exits with a documented code."""
+    try:
+        app()
+    except Deep20RayError as error:
+        print(f"deep20ray-publisher: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("deep20ray-publisher: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

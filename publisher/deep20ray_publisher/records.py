@@ -1,0 +1,273 @@
+"""A run's verified tables as typed rows with indexes. It reads tables and judges nothing."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """The row of table ``run``."""
+
+    run_id: str
+    sweep: str
+    edition: str
+    cohort: str
+    cohort_sha256: str
+    protocol_version: str
+    policy: str
+    run_seed: str
+    model_id: str
+    model_name: str
+    simulated: bool
+    status: str
+    planned_trials: int
+    scored_trials: int
+    started_at: datetime
+    completed_at: datetime | None
+    plan_sha256: str
+    search_backend: str
+    fetch_policy: str
+    reuse_policy: str
+    software: str
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned trial is scored."""
+        return self.status == "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRow:
+    """A row of table ``roles``."""
+
+    role: str
+    provider: str
+    requested_model: str
+    effort: str | None
+    sampling: str
+    max_output_tokens: int
+    prompt_revision: str
+    prompt_sha256: str
+    config_sha256: str
+    served_models: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectRow:
+    """A row of table ``subjects``."""
+
+    subject_id: str
+    name: str
+    aliases: Sequence[str]
+    description: str
+    category: str
+    reference: str
+    subject_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """A row of table ``trials``. Times are UTC, money micro-dollars."""
+
+    trial_id: str
+    subject_id: str
+    round: int
+    variation: str
+    status: str
+    success: bool | None
+    terminal_reason: str | None
+    counted_questions: int | None
+    score: int | None
+    turns: int
+    asks: int
+    guesses: int
+    rejected_guesses: int
+    repeated_guesses: int
+    violations: int
+    counted_penalties: int
+    unknown_answers: int
+    degenerate_questions: int
+    attempts: int
+    cause: str | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    cost_microusd: int | None
+    guesser_cost_microusd: int | None
+    duration_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """A row of table ``turns``."""
+
+    trial_id: str
+    turn: int
+    kind: str
+    counted: bool
+    counted_questions: int
+    question: str | None
+    guess_name: str | None
+    guess_description: str | None
+    final_token: str | None
+    path: str | None
+    oracle: str | None
+    oracle_basis: str | None
+    reviewer: str | None
+    reviewer_basis: str | None
+    judge: str | None
+    judge_basis: str | None
+    verdict: str | None
+    degenerate: bool
+    repeated: bool
+    violation_kind: str | None
+    completed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRow:
+    """A row of table ``evidence``."""
+
+    trial_id: str
+    turn: int
+    number: int
+    url: str
+    excerpt: str
+    kind: str
+    verified: bool
+    retrieved_at: datetime
+    text_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationRow:
+    """A row of table ``violations``; ``text`` is the model's exact visible text."""
+
+    trial_id: str
+    turn: int
+    kind: str
+    counted: bool
+    finish_reason: str | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One call: its rows of ``audits`` and ``usage`` joined."""
+
+    trial_id: str
+    attempt: int
+    turn: int
+    call: str
+    ask: int
+    state: str
+    outcome: str
+    wire_tries: int
+    latency_ms: int | None
+    served_model: str | None
+    seed_sent: bool
+    input_fresh: int | None
+    input_cache_read: int | None
+    input_cache_write_5m: int | None
+    input_cache_write_1h: int | None
+    output_visible: int | None
+    output_reasoning: int | None
+    searches: int
+    pages: int
+    cost_microusd: int | None
+
+    @property
+    def input_tokens(self) -> int | None:
+        """All input, cached or not; None if the provider reported none."""
+        parts = [self.input_fresh, self.input_cache_read, self.input_cache_write_5m, self.input_cache_write_1h]
+        known = [part for part in parts if part is not None]
+        return sum(known) if known else None
+
+    @property
+    def output_tokens(self) -> int | None:
+        """All output, reasoning included; None if the provider reported none."""
+        known = [part for part in (self.output_visible, self.output_reasoning) if part is not None]
+        return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class RepairRow:
+    """A row of table ``repairs``: a call that was superseded or lost."""
+
+    trial_id: str
+    attempt: int
+    turn: int
+    call: str
+    ask: int
+    state: str
+    cause: str
+    cost_microusd: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """All of a run's public rows."""
+
+    run: RunRow
+    roles: tuple[RoleRow, ...]
+    subjects: tuple[SubjectRow, ...]
+    trials: tuple[TrialRow, ...]
+    turns: Mapping[str, tuple[TurnRow, ...]]
+    """By trial id, in order."""
+    evidence: Mapping[tuple[str, int], tuple[EvidenceRow, ...]]
+    violations: Mapping[tuple[str, int], ViolationRow]
+    calls: Mapping[str, tuple[CallRow, ...]]
+    repairs: tuple[RepairRow, ...]
+
+    @property
+    def model(self) -> str:
+        """The model's name for people."""
+        return self.run.model_name
+
+    def trials_of(self, subject_id: str) -> tuple[TrialRow, ...]:
+        """A subject's trials by round."""
+        return tuple(trial for trial in self.trials if trial.subject_id == subject_id)
+
+
+_KEY = ("trial_id", "attempt", "turn", "call", "ask", "state")
+
+
+def read_record(tables: Mapping[str, pa.Table]) -> RunRecord:
+    """The rows of a run's verified tables (those of ``schemas.TABLES``)."""
+    turns: dict[str, list[TurnRow]] = defaultdict(list)
+    for row in _rows(tables, "turns"):
+        turns[row["trial_id"]].append(TurnRow(**row))
+    evidence: dict[tuple[str, int], list[EvidenceRow]] = defaultdict(list)
+    for row in _rows(tables, "evidence"):
+        evidence[row["trial_id"], row["turn"]].append(EvidenceRow(**row))
+    trials = sorted((TrialRow(**row) for row in _rows(tables, "trials")), key=lambda trial: (trial.subject_id, trial.round))
+    return RunRecord(
+        run=RunRow(**_rows(tables, "run")[0]),
+        roles=tuple(RoleRow(**row) for row in _rows(tables, "roles")),
+        subjects=tuple(sorted((SubjectRow(**row) for row in _rows(tables, "subjects")), key=lambda subject: subject.subject_id)),
+        trials=tuple(trials),
+        turns={trial: tuple(sorted(rows, key=lambda turn: turn.turn)) for trial, rows in turns.items()},
+        evidence={place: tuple(sorted(rows, key=lambda item: item.number)) for place, rows in evidence.items()},
+        violations={(row["trial_id"], row["turn"]): ViolationRow(**row) for row in _rows(tables, "violations")},
+        calls=_calls(tables),
+        repairs=tuple(RepairRow(**row) for row in _rows(tables, "repairs")),
+    )
+
+
+def _rows(tables: Mapping[str, pa.Table], name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = tables[name].to_pylist()
+    return rows
+
+
+def _calls(tables: Mapping[str, pa.Table]) -> dict[str, tuple[CallRow, ...]]:
+    audits = {tuple(row[name] for name in _KEY): row for row in _rows(tables, "audits")}
+    calls: dict[str, list[CallRow]] = defaultdict(list)
+    for row in _rows(tables, "usage"):
+        audit = audits[tuple(row[name] for name in _KEY)]
+        kept = {name: audit[name] for name in ("outcome", "wire_tries", "latency_ms", "served_model", "seed_sent")}
+        calls[row["trial_id"]].append(CallRow(**row, **kept))
+    return {trial: tuple(rows) for trial, rows in calls.items()}

@@ -1,0 +1,53 @@
+"""Pages to bytes: Jinja2 with autoescape and strict names. Templates are the only source of markup besides ``text.visible``."""
+
+from functools import partial
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from deep20ray_publisher import __version__, charts, formats, paths
+from deep20ray_publisher.pages import Page
+from deep20ray_publisher.text import visible, visible_plain
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'none'; base-uri 'none'; form-action 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""No inline script or style, nothing from elsewhere, no string that becomes markup."""
+
+
+class Renderer:
+    """Renders pages. ``assets`` maps a logical asset name to its address in the site."""
+
+    def __init__(self, assets: dict[str, str], preview: bool) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("deep20ray_publisher"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        self._environment.filters |= {
+            "visible": visible,
+            "plain": visible_plain,
+            "n": formats.number,
+            "whole": formats.whole,
+            "percent": formats.percent,
+            "usd": formats.usd,
+            "duration": formats.duration,
+            "day": formats.day,
+            "moment": formats.moment,
+        }
+        self._environment.globals |= {
+            "CSP": CSP,
+            "VERSION": __version__,
+            "assets": assets,
+            "preview": preview,
+            "paths": paths,
+            "charts": charts,
+            "TOKEN_LABELS": formats.TOKEN_LABELS,
+            "REASONS": formats.REASONS,
+            "VIOLATION_LABELS": formats.VIOLATION_LABELS,
+            "ROLE_LABELS": formats.ROLE_LABELS,
+        }
+
+    def render(self, page: Page) -> bytes:
+        """One page's bytes."""
+        values: dict[str, Any] = {**page.values, "page": page, "edition": page.edition, "url": partial(paths.relative, page.path)}
+        return self._environment.get_template(page.template).render(values).encode()
