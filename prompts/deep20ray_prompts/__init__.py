@@ -1,0 +1,86 @@
+"""The prompt texts: versioned, composed of shared parts, and pinned by digest.
+
+``index.json`` lists every revision that ever was, in order; an entry is never changed or removed. A text that no longer matches its
+entry's digest is refused at load, so that a changed word without a new revision can't be played.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+_PACKAGE = resources.files(__name__)
+
+
+class PromptError(Exception):
+    """No such prompt, or a text that isn't what its revision was pinned to."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """One pinned revision. ``parts``, ``guide`` and ``reminder`` name files under ``texts``."""
+
+    revision: str
+    role: str
+    edition: str
+    policy: str | None
+    parts: tuple[str, ...]
+    guide: str | None
+    reminder: str | None
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One role's texts. ``guide`` and ``reminder`` are the Guesser's."""
+
+    role: str
+    edition: str
+    policy: str | None
+    revision: str
+    system: str
+    guide: str | None
+    reminder: str | None
+    digest: str
+    """SHA-256 hex of the canonical JSON of {guide, reminder, system}."""
+
+
+@cache
+def index() -> tuple[IndexEntry, ...]:
+    """Every revision, oldest first."""
+    entries = json.loads(_PACKAGE.joinpath("index.json").read_text(encoding="utf-8"))
+    return tuple(IndexEntry(**{**entry, "parts": tuple(entry["parts"])}) for entry in entries)
+
+
+@cache
+def load(role: str, edition: str, policy: str | None = None, revision: str | None = None) -> Prompt:
+    """A role's prompt, the newest revision unless one is named. Guesser and Validator have no policy.
+
+    Raises:
+        PromptError: there is none, or its text was changed without a new revision.
+    """
+    for entry in reversed(index()):
+        if (entry.role, entry.edition, entry.policy) == (role, edition, policy) and revision in (None, entry.revision):
+            prompt = compose(entry)
+            if prompt.digest != entry.sha256:
+                raise PromptError(f"{entry.revision}: its text has changed; restore it, or add a new revision to index.json")
+            return prompt
+    wanted = " ".join(part for part in (role, edition, policy, revision) if part)
+    raise PromptError(f"there is no prompt for {wanted}; index.json lists what there is")
+
+
+def compose(entry: IndexEntry) -> Prompt:
+    """An entry's texts as they stand now, with their digest, pinned or not."""
+    system = "\n\n".join(_text(part) for part in entry.parts)
+    guide = _text(entry.guide) if entry.guide else None
+    reminder = _text(entry.reminder) if entry.reminder else None
+    texts = {"guide": guide, "reminder": reminder, "system": system}
+    canonical = json.dumps(texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return Prompt(
+        entry.role, entry.edition, entry.policy, entry.revision, system, guide, reminder, hashlib.sha256(canonical.encode()).hexdigest()
+    )
+
+
+def _text(name: str) -> str:
+    return _PACKAGE.joinpath("texts", f"{name}.txt").read_text(encoding="utf-8").strip()
