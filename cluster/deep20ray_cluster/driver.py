@@ -232,7 +232,13 @@ class _Drive:
             )
             for name, account in self._plan.sweep.accounts.items()
         }
-        search = Gate(SEARCH_GATE, max_concurrency=32, requests_per_minute=None, clock=time.monotonic, sleep=asyncio.sleep)
+        search = Gate(
+            SEARCH_GATE,
+            max_concurrency=self._plan.sweep.search.max_concurrency,
+            requests_per_minute=None,
+            clock=time.monotonic,
+            sleep=asyncio.sleep,
+        )
         return gates | {SEARCH_GATE: search}
 
     def _interrupt(self, task: "asyncio.Task[Any] | None") -> None:

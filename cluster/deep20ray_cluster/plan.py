@@ -212,6 +212,16 @@ def _differences(before: Any, after: Any, at: str) -> Iterator[str]:
         yield at or "everything"
 
 
+def _prompts(edition_id: str, policy: Policy) -> dict[Role, deep20ray_prompts.Prompt]:
+    try:
+        return {
+            role: deep20ray_prompts.load(role.value, edition_id, None if role in (Role.GUESSER, Role.VALIDATOR) else policy.value)
+            for role in Role
+        }
+    except deep20ray_prompts.PromptError as error:
+        raise SweepError(f"prompts: {error}") from None
+
+
 def _endpoint(base_url: str | None) -> str | None:
     # A private gateway's address is nobody's business; its digest still tells two endpoints apart.
     return None if base_url is None else sha256(base_url.encode())

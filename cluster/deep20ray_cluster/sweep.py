@@ -77,6 +77,7 @@ class Search(_Settings):
     max_results: Annotated[int, Field(ge=1, le=10)] = 5
     excluded_domains: tuple[str, ...] = ()
     """Besides the benchmark's own publications, which are always left out."""
+    max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 32
     attempts: Annotated[int, Field(ge=1, le=20)] = 4
     read_seconds: Annotated[float, Field(gt=0, le=600)] = 30
 

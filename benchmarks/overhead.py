@@ -1,0 +1,126 @@
+"""How much longer a sweep takes than its providers make it: ``python -m benchmarks.overhead [--trials N] [--questions Q] [--latency L]``.
+
+Side by side against one server of fixed latency: the bare calls of the same games (plain asyncio and aiohttp, no isolation, no journal),
+and the whole system (Ray actors, leases, journal). Ratio = wall time of play / ideal, ideal = calls in a row x latency. Ray's and the
+actors' start is left out of the wall time and printed apart: it is paid once a sweep.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import aiohttp
+
+from deep20ray_cluster import driver
+from deep20ray_cluster.journal import read_events
+from deep20ray_cluster.sweep import parse_sweep
+
+ROLES = ("guesser", "oracle", "reviewer", "judge", "validator")
+
+
+@contextmanager
+def server(latency: float, questions: int) -> Iterator[str]:
+    """The fixed-latency server's address."""
+    command = [sys.executable, "-m", "benchmarks.server", str(latency), str(questions)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())["url"]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def bare(url: str, trials: int, questions: int) -> float:
+    """Seconds for the same calls without any of the system."""
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector) as session:
+
+        async def trial() -> None:
+            said = 0
+            for turn in range(questions + 1):
+                roles = ("guesser", "oracle", "reviewer") if turn < questions else ("guesser", "validator")
+                for role in roles:
+                    if role == "oracle":
+                        async with session.get(f"{url}/search", params={"q": "x", "format": "json"}) as response:
+                            await response.json()
+                    messages = [{"role": "assistant"}] * said
+                    async with session.post(f"{url}/{role}/v1/chat/completions", json={"messages": messages}) as response:
+                        await response.json()
+                said += 1
+
+        start = time.monotonic()
+        await asyncio.gather(*(trial() for _ in range(trials)))
+        return time.monotonic() - start
+
+
+def whole(url: str, trials: int, questions: int) -> tuple[float, float, int]:
+    """Seconds of play, seconds of everything around it, and calls made, for the whole system."""
+    accounts = "".join(
+        f'[accounts.{role}]\nkind = "openai-chat"\nbase_url = "{url}/{role}/v1"\nmax_concurrency = 10000\n' for role in ROLES
+    )
+    support = "".join(f'[support.{role}]\naccount = "{role}"\nmodel = "{role}"\n' for role in ROLES[1:])
+    text = f"""[sweep]
+name = "bench"
+edition = "1.1"
+cohort = "core-1.1"
+seed = "bench"
+rounds = {trials}
+subjects = ["T-0001"]
+max_trials = {trials}
+{accounts}
+[search]
+kind = "searxng"
+base_url = "{url}"
+max_concurrency = 10000
+{support}
+[[models]]
+id = "bench"
+account = "guesser"
+model = "guesser"
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "sweep"
+        start = time.monotonic()
+        done = driver.start(parse_sweep(text, "bench"), text, Path(folder), out, driver.Options(os.environ))
+        total = time.monotonic() - start
+        events = list(read_events(done.folder.journal))
+    assert done.owed == 0, done.stopped
+    play = (max(event.at for event in events) - min(event.at for event in events)) / 1000
+    return play, total - play, sum(event.kind == "reply" for event in events)
+
+
+def main() -> None:
+    """Prints one row a way."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--questions", type=int, default=20)
+    parser.add_argument("--latency", type=float, default=0.5)
+    args = parser.parse_args()
+    in_row = args.questions * 4 + 2
+    ideal = in_row * args.latency
+    print(f"{args.trials} trials at once, {in_row} calls in a row each, latency {args.latency:g} s: ideal {ideal:.1f} s")
+    with server(args.latency, args.questions) as url:
+        floor = asyncio.run(bare(url, args.trials, args.questions))
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        play, around, calls = whole(url, args.trials, args.questions)
+        after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / calls * 1000
+    print(f"bare calls    wall/ideal {floor / ideal:.3f}" if ideal else f"bare calls    {args.trials * in_row / floor:,.0f} calls/s")
+    print(f"whole system  wall/ideal {play / ideal:.3f}" if ideal else f"whole system  {calls / play:,.0f} calls/s")
+    print(
+        f"whole system / bare calls {play / floor:.3f}; {calls} calls at {calls / play:,.0f}/s; driver CPU {cpu:.2f} ms a call; start and sealing {around:.1f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()
