@@ -1,0 +1,107 @@
+# Everything a developer needs. `make demo` works on a machine that has only Python 3.11 to 3.13, make and a shell.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+# The newest interpreter that is supported and starts; override with PYTHON=...
+PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3 python,$(if $(shell $(name) -c 'import sys; print((3, 11) <= sys.version_info[:2] <= (3, 13) or "")' 2>/dev/null),$(name))))
+# UV= forces pip.
+UV ?= $(shell uv --version >/dev/null 2>&1 && echo uv)
+AIMOCK := .tools/node_modules/@copilotkit/aimock/dist/cli.js
+DEMO := demo
+
+# A local Ray must not probe or report anything; the driver sets the same for itself.
+export RAY_USAGE_STATS_ENABLED := 0
+export RAY_USAGE_STATS_REPORT_URL := http://127.0.0.1:9/
+export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
+export NO_UPDATE_NOTIFIER := 1
+
+.PHONY: help setup tools demo test test-full test-pythons replay real-model bench lint format dist clean
+
+help:
+	@echo 'make demo            play the simulated sweep, sign, verify and build a site (sets up first)'
+	@echo 'make setup           a virtual environment in $(VENV) with everything pinned'
+	@echo 'make test            the tests; make test-full adds the long ones; make lint the checks'
+	@echo 'make replay DATA=DIR play recorded games again and compare'
+	@echo 'make real-model      play with a small language model on this machine (installs about 130 MB)'
+	@echo 'make bench | format | dist | tools | test-pythons | clean'
+
+# ---- setup
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: constraints.txt pyproject.toml publisher/pyproject.toml
+	@if [ -z '$(PYTHON)' ]; then echo 'setup: no Python 3.11 to 3.13 found; install one, or say PYTHON=/path/to/python' >&2; exit 2; fi
+ifneq ($(UV),)
+	@[ -x $(BIN)/python ] || $(UV) venv -q --no-python-downloads --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
+	$(UV) pip install -q --python $(BIN)/python --require-hashes -r constraints.txt
+	$(UV) pip install -q --python $(BIN)/python --offline --no-deps --no-build-isolation -e . -e ./publisher
+else
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip -q
+	$(BIN)/python -m pip install -q --require-hashes -r constraints.txt
+	$(BIN)/python -m pip install -q --no-index --no-deps --no-build-isolation -e . -e ./publisher
+endif
+	@touch $@
+
+# Servers and pages that the tests use; tests that miss them are skipped and say so.
+tools: $(AIMOCK)
+
+$(AIMOCK):
+	npm install --silent --no-audit --no-fund --prefix .tools @copilotkit/aimock@1.43.0
+
+# ---- play
+
+demo: setup
+	@rm -rf $(DEMO)
+	$(BIN)/deep20ray run --out $(DEMO)/sweep
+	$(BIN)/deep20ray keys new demo --dir $(DEMO)/keys --throwaway
+	@for run in $(DEMO)/sweep/runs/*/; do \
+	  $(BIN)/deep20ray sign "$$run" --key $(DEMO)/keys/demo.key >/dev/null; \
+	  $(BIN)/deep20ray verify "$$run" --trust $(DEMO)/keys/demo.pub; \
+	done
+	$(BIN)/deep20ray-publisher build $(DEMO)/sweep/runs --trust $(DEMO)/keys/demo.pub --preview --out $(DEMO)/site
+	@echo 'demo: verified; open $(DEMO)/site/index.html'
+
+replay: setup
+	@if [ -z '$(DATA)' ]; then echo 'replay: say which recordings, DATA=DIR' >&2; exit 2; fi
+	$(BIN)/python -m tests.replay '$(DATA)'
+
+real-model: setup
+	$(BIN)/python tests/real_model/play.py
+
+bench: setup
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+# ---- check
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+test: setup
+	$(BIN)/pytest
+
+test-full: setup tools
+	$(BIN)/pytest -m 'full or not full'
+	$(MAKE) test-pythons
+
+# What needs no cluster, on every supported interpreter that is found.
+test-pythons:
+	@bash tests/packaging/pythons.sh
+
+# Both wheels and sdists, built once and without a network.
+dist: setup
+	@rm -rf dist
+	@for project in . publisher; do (cd "$$project" && '$(abspath $(BIN))/python' -m hatchling build -d '$(abspath dist)'); done
+
+clean:
+	rm -rf $(VENV) .tools dist demo replay real-model .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
