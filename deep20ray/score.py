@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 METHOD = "average-then-average-v1"
 
@@ -71,7 +71,7 @@ def score_run(trials: Mapping[str, Sequence[int]]) -> Score:
     if total == 0:
         return Score(float(exact), float(exact), float(exact), None, exact, variance, None, means)
     nu = total**2 / sum((part**2 / (n - 1) for part, n in parts), Fraction(0))
-    half = float(student_t.ppf(0.975, float(nu))) * sqrt(variance)
+    half = float(stdtrit(float(nu), 0.975)) * sqrt(variance)
     return Score(float(exact), float(exact) - half, float(exact) + half, float(nu), exact, variance, nu, means)
 
 
