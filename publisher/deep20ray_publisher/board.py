@@ -153,10 +153,14 @@ def _check_cohorts(entries: Iterable[Entry]) -> None:
     for entry in entries:
         run = entry.record.run
         if protocols.setdefault(run.cohort, run.protocol_version) != run.protocol_version:
-            raise CatalogRefused(f"run {run.run_id}: cohort {run.cohort!r} has other subjects here than in another run; a changed cohort needs its own id")
+            raise CatalogRefused(
+                f"run {run.run_id}: cohort {run.cohort!r} has other subjects here than in another run; a changed cohort needs its own id"
+            )
         for signed_id in (run.cohort, *(subject.subject_id for subject in entry.record.subjects)):
             if slug(signed_id) is None:
-                raise CatalogRefused(f"run {run.run_id}: id {signed_id!r} can't be part of an address; use letters, digits, dots and hyphens")
+                raise CatalogRefused(
+                    f"run {run.run_id}: id {signed_id!r} can't be part of an address; use letters, digits, dots and hyphens"
+                )
 
 
 def _select(entries: list[Entry]) -> tuple[list[Entry], list[LeftOut]]:
@@ -177,7 +181,9 @@ def _select(entries: list[Entry]) -> tuple[list[Entry], list[LeftOut]]:
                 continue
             if _completed(run_entry) == _completed(newest):
                 ids = f"{newest.record.run.run_id} and {run_entry.record.run.run_id}"
-                raise SelectionTie(f"{ids}: both are the newest completed run of model {newest.record.run.model_id!r}; remove one, nothing was built")
+                raise SelectionTie(
+                    f"{ids}: both are the newest completed run of model {newest.record.run.model_id!r}; remove one, nothing was built"
+                )
             left_out.append(LeftOut(run_entry, f"a newer completed run of this model is used: {newest.record.run.run_id}"))
         chosen.append(newest)
     return chosen, left_out

@@ -82,14 +82,14 @@ def _looks(turn: TurnRow) -> tuple[str, str, str]:
             return "bad", "!", "violation"
 
 
-STRIP_STEP = 6
+STRIP_STEP = 7
 
 
 def strip(turns: Sequence[TurnRow]) -> tuple[tuple[str, str], ...]:
-    """A whole game as a small strip: per class of turn one path of bars, 12 high, ``STRIP_STEP`` apart."""
+    """A whole game as a small strip: per class of turn one path of bars, 14 high, ``STRIP_STEP`` apart."""
     paths: dict[str, list[str]] = defaultdict(list)
     for index, cell in enumerate(cells(turns)):
-        paths[cell.kind].append(f"M{index * STRIP_STEP} 0h5v12h-5z")
+        paths[cell.kind].append(f"M{index * STRIP_STEP} 0h6v14h-6z")
     return tuple((kind, "".join(parts)) for kind, parts in sorted(paths.items()))
 
 
@@ -144,14 +144,18 @@ def cost_plot(rules: Edition, standings: Sequence[Standing]) -> CostPlot | None:
     def y(value: float) -> float:
         return round(_TOP + (value - axis.low) / (axis.high - axis.low) * (PLOT_HEIGHT - _TOP - _BOTTOM), 1)
 
+    def maybe(value: float | None) -> float | None:
+        return None if value is None else y(value)
+
     front = [each for each in known if not any(_beats(other, each) for other in known)]
     points = tuple(
-        Point(each, number, x(log), y(each.score.score), *(None if v is None else y(v) for v in (each.score.low, each.score.high)), each in front)
+        Point(each, number, x(log), y(each.score.score), maybe(each.score.low), maybe(each.score.high), each in front)
         for number, (each, log) in enumerate(zip(known, logs, strict=True), start=1)
     )
-    corners = sorted(((point.x, point.y) for point in points if point.front))
+    corners = sorted((point.x, point.y) for point in points if point.front)
     step = "".join(f"M{px} {py}" if not index else f"H{px}V{py}" for index, (px, py) in enumerate(corners))
-    return CostPlot(points, tuple((x(tick), 10**tick) for tick in range(left, right + 1) if tick >= 0), tuple((y(t), t) for t in axis.ticks), step)
+    x_ticks = tuple((x(tick), 10**tick) for tick in range(left, right + 1) if tick >= 0)
+    return CostPlot(points, x_ticks, tuple((y(tick), tick) for tick in axis.ticks), step)
 
 
 def _beats(one: Standing, other: Standing) -> bool:

@@ -36,7 +36,9 @@ def build(
     runs: Annotated[list[Path], typer.Argument(help="Folders that hold signed run folders.")],
     trust: Trust,
     out: Annotated[Path, typer.Option("--out", help="The site's folder; it must not exist, or hold a site built by this command.")],
-    preview: Annotated[bool, typer.Option("--preview", help="Publish runs that aren't official, marked as a preview on every page.")] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Publish runs that aren't official, marked as a preview on every page.")
+    ] = False,
 ) -> None:
     """Verify every run found and build the site. One invalid run stops the build, and nothing is written."""
     pages = site.build(runs, [load_public(path) for path in trust], out, preview)
@@ -49,7 +51,9 @@ def verify(run: Annotated[Path, typer.Argument(help="A signed run's folder.")], 
     verified = verify_run(run, [load_public(path) for path in trust])
     predicate = verified.statement.predicate
     kind = "simulated run" if predicate.simulated else "run"
-    print(f"verified: {kind} {predicate.run_id}, {predicate.counts.trials} trials, {predicate.counts.turns} turns, signed by {verified.keyid}")
+    print(
+        f"verified: {kind} {predicate.run_id}, {predicate.counts.trials} trials, {predicate.counts.turns} turns, signed by {verified.keyid}"
+    )
 
 
 def main() -> int:

@@ -1,4 +1,7 @@
-"""The CSV files of an edition. Every row names edition, publication status and whether its run is simulated; text can't become a formula."""
+"""The CSV files of an edition.
+
+Every row names its edition, whether it is official or a preview, and whether its run is simulated. No text can become a formula.
+"""
 
 import csv
 import io

@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime
 
+NONE = "\u2013"
+"""An en dash: there is no value."""
+
 TOKEN_LABELS = {"YES": "Yes", "RATHER_YES": "Rather yes", "RATHER_NO": "Rather no", "NO": "No", "UNKNOWN": "Unknown"}
 
 REASONS = {
@@ -20,12 +23,19 @@ VIOLATION_LABELS = {
     "refused": "refused",
 }
 
-ROLE_LABELS = {"guesser": "Guesser", "search": "Search", "oracle": "Oracle", "reviewer": "Reviewer", "judge": "Judge", "validator": "Validator"}
+ROLE_LABELS = {
+    "guesser": "Guesser",
+    "search": "Search",
+    "oracle": "Oracle",
+    "reviewer": "Reviewer",
+    "judge": "Judge",
+    "validator": "Validator",
+}
 
 
 def number(value: float | None, digits: int = 2) -> str:
     """Fixed digits with a true minus sign; an en dash for none."""
-    return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+    return NONE if value is None else f"{value:.{digits}f}".replace("-", "\u2212")
 
 
 def whole(value: int | None) -> str:
@@ -36,7 +46,7 @@ def whole(value: int | None) -> str:
 def percent(share: float | None) -> str:
     """A share as per cent, with one digit unless it is exactly 0 or 1, so that 99.96 % never reads as 100 %."""
     if share is None:
-        return "–"
+        return NONE
     if share in (0, 1):
         return f"{share:.0%}"
     return f"{min(max(share * 100, 0.1), 99.9):.1f}%"
@@ -51,6 +61,11 @@ def usd(microusd: int | None) -> str:
         return f"${dollars:,.2f}" if microusd else "$0"
     digits = 3 if dollars >= 0.1 else 4 if dollars >= 0.001 else 6
     return f"${dollars:.{digits}f}"
+
+
+def usd_short(microusd: int) -> str:
+    """A round sum for the tick of an axis: no trailing zeros."""
+    return f"${microusd / 1_000_000:,.6f}".rstrip("0").rstrip(".")
 
 
 def duration(milliseconds: int | None) -> str:
@@ -68,12 +83,12 @@ def duration(milliseconds: int | None) -> str:
 
 def day(time: datetime | None) -> str:
     """ISO date in UTC."""
-    return "–" if time is None else time.astimezone(UTC).strftime("%Y-%m-%d")
+    return NONE if time is None else time.astimezone(UTC).strftime("%Y-%m-%d")
 
 
 def moment(time: datetime | None) -> str:
     """Date and time in UTC."""
-    return "–" if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return NONE if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def iso(time: datetime | None) -> str:

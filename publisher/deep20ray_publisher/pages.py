@@ -47,7 +47,9 @@ def _edition_pages(edition: EditionBoards) -> Iterator[Page]:
 
     yield page("index.html", "leaderboard.html", "Leaderboard", boards=list(zip(edition.boards, axes, strict=True)))
     yield page("stability.html", "stability.html", "Stability", boards=list(zip(edition.boards, widths, strict=True)))
-    yield page("cost.html", "cost.html", "Cost", boards=list(zip(edition.boards, plots, strict=True)), standings=views.run_standings(edition))
+    yield page(
+        "cost.html", "cost.html", "Cost", boards=list(zip(edition.boards, plots, strict=True)), standings=views.run_standings(edition)
+    )
     yield page("subjects/index.html", "subjects.html", "Subjects", boards=list(zip(edition.boards, lines, strict=True)))
     yield page("methodology.html", "methodology.html", "Methodology")
     yield page("verify.html", "verify.html", "Data and verification")
@@ -56,7 +58,9 @@ def _edition_pages(edition: EditionBoards) -> Iterator[Page]:
 
 def _board_lines(edition: EditionBoards, board: Board) -> list[tuple[SubjectRow, list[views.SubjectLine]]]:
     """Per subject of a board, its line in each run, in rank order."""
-    return [(subject, [views.subject_line(edition.rules, each.entry.record, subject) for each in board.standings]) for subject in board.subjects]
+    return [
+        (subject, [views.subject_line(edition.rules, each.entry.record, subject) for each in board.standings]) for subject in board.subjects
+    ]
 
 
 def _subject_pages(edition: EditionBoards) -> Iterator[Page]:

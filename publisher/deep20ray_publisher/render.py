@@ -30,6 +30,7 @@ class Renderer:
             "whole": formats.whole,
             "percent": formats.percent,
             "usd": formats.usd,
+            "usd_short": formats.usd_short,
             "duration": formats.duration,
             "day": formats.day,
             "moment": formats.moment,

@@ -61,7 +61,9 @@ def site_files(editions: tuple[EditionBoards, ...], preview: bool) -> dict[str, 
     taken: set[str] = set()
     for path, data in _all_files(editions, preview):
         if path.casefold() in taken:
-            raise CatalogRefused(f"two pages have the address {path}; ids of subjects or cohorts must differ by more than case or a round's suffix")
+            raise CatalogRefused(
+                f"two pages have the address {path}; ids of subjects or cohorts must differ by more than case or a round's suffix"
+            )
         taken.add(path.casefold())
         files[path] = data
     digests = {path: sha256(data) for path, data in sorted(files.items())}

@@ -25,7 +25,9 @@ _URL_LIMIT = 2048
 
 def visible(text: str) -> Markup:
     """Escaped text for an HTML body, with hidden characters as boxed code points. Line breaks and tabs stay."""
-    return Markup("").join(Markup('<span class="cp">U+{:04X}</span>').format(ord(part)) if hidden else escape(part) for part, hidden in _split(text))
+    return Markup("").join(
+        Markup('<span class="cp">U+{:04X}</span>').format(ord(part)) if hidden else escape(part) for part, hidden in _split(text)
+    )
 
 
 def visible_plain(text: str) -> str:
@@ -88,7 +90,11 @@ def slug(signed_id: str) -> str | None:
     return text
 
 
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How a formula begins, in half and full width."""
+
+
 def spreadsheet_text(text: str) -> str:
     """Free text for a CSV cell: hidden characters shown, and nothing that a spreadsheet would run as a formula."""
     shown = visible_plain(text)
-    return "'" + shown if shown.lstrip()[:1] in ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20") or shown[:1] in ("\t", "\n") else shown
+    return "'" + shown if shown[:1] in ("\t", "\n") or shown.lstrip()[:1] in _FORMULA else shown

@@ -12,15 +12,13 @@ from deep20ray_publisher.figures import Reliability, reliability, total
 from deep20ray_publisher.records import CallRow, EvidenceRow, RunRecord, SubjectRow, TrialRow, TurnRow, ViolationRow
 from deep20ray_publisher.text import Link, link
 
-DegreeOfHeat = str
-
 
 @dataclass(frozen=True, slots=True)
 class TrialCell:
     """A trial in a grid."""
 
     trial: TrialRow
-    heat: DegreeOfHeat
+    heat: str
     strip: tuple[tuple[str, str], ...]
 
 
@@ -31,7 +29,7 @@ class SubjectLine:
     subject: SubjectRow
     cells: tuple[TrialCell, ...]
     mean: float | None
-    heat: DegreeOfHeat
+    heat: str
     reliability: Reliability
 
 
@@ -43,7 +41,8 @@ def subject_line(rules: Edition, record: RunRecord, subject: SubjectRow) -> Subj
     return SubjectLine(
         subject=subject,
         cells=tuple(
-            TrialCell(trial, charts.heat(rules, trial.score, trial.success), charts.strip(record.turns.get(trial.trial_id, ()))) for trial in trials
+            TrialCell(trial, charts.heat(rules, trial.score, trial.success), charts.strip(record.turns.get(trial.trial_id, ())))
+            for trial in trials
         ),
         mean=mean,
         heat=charts.heat(rules, mean),
@@ -62,16 +61,23 @@ class RunStanding:
 
 
 def run_standings(edition: EditionBoards) -> tuple[RunStanding, ...]:
-    """Every run of an edition."""
-    ranked = {each.entry.record.run.run_id: (board, each) for board in edition.boards for each in board.standings}
+    """Every run of an edition: those on boards in their order, then the others."""
+    ranked: dict[str, tuple[Board, Standing]] = {
+        each.entry.record.run.run_id: (board, each) for board in edition.boards for each in board.standings
+    }
     left_out = {item.entry.record.run.run_id: item for item in edition.left_out}
-    return tuple(
-        RunStanding(entry, *ranked.get(entry.record.run.run_id, (None, None)), left_out.get(entry.record.run.run_id)) for entry in edition.entries
-    )
+    order = {run_id: index for index, run_id in enumerate(ranked)}
+    entries = sorted(edition.entries, key=lambda entry: order.get(entry.record.run.run_id, len(order)))
+    return tuple(_run_standing(entry, ranked.get(entry.record.run.run_id), left_out.get(entry.record.run.run_id)) for entry in entries)
+
+
+def _run_standing(entry: Entry, ranked: tuple[Board, Standing] | None, left_out: LeftOut | None) -> RunStanding:
+    board, standing = ranked or (None, None)
+    return RunStanding(entry, board, standing, left_out)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdictor:
+class Step:
     """One adjudicator's step on the way to a final token."""
 
     role: str
@@ -87,7 +93,7 @@ class TurnView:
 
     row: TurnRow
     cell: charts.Cell
-    steps: tuple[Verdictor, ...]
+    steps: tuple[Step, ...]
     evidence: tuple[tuple[EvidenceRow, Link], ...]
     violation: ViolationRow | None
     latency_ms: int | None
@@ -98,7 +104,10 @@ def turn_views(record: RunRecord, trial: TrialRow) -> tuple[TurnView, ...]:
     """A trial's transcript."""
     turns = record.turns.get(trial.trial_id, ())
     calls = [call for call in record.calls.get(trial.trial_id, ()) if call.state == "terminal"]
-    return tuple(_turn(record, turn, cell, [call for call in calls if call.turn == turn.turn]) for turn, cell in zip(turns, charts.cells(turns), strict=True))
+    return tuple(
+        _turn(record, turn, cell, [call for call in calls if call.turn == turn.turn])
+        for turn, cell in zip(turns, charts.cells(turns), strict=True)
+    )
 
 
 def _turn(record: RunRecord, turn: TurnRow, cell: charts.Cell, calls: Sequence[CallRow]) -> TurnView:
@@ -115,6 +124,10 @@ def _turn(record: RunRecord, turn: TurnRow, cell: charts.Cell, calls: Sequence[C
     )
 
 
-def _steps(turn: TurnRow) -> list[Verdictor]:
-    said = (("Oracle", turn.oracle, turn.oracle_basis), ("Reviewer", turn.reviewer, turn.reviewer_basis), ("Judge", turn.judge, turn.judge_basis))
-    return [Verdictor(role, token, basis, charts.token_kind(token)) for role, token, basis in said if token is not None]
+def _steps(turn: TurnRow) -> list[Step]:
+    said = (
+        ("Oracle", turn.oracle, turn.oracle_basis),
+        ("Reviewer", turn.reviewer, turn.reviewer_basis),
+        ("Judge", turn.judge, turn.judge_basis),
+    )
+    return [Step(role, token, basis, charts.token_kind(token)) for role, token, basis in said if token is not None]
