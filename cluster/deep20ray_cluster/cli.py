@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,6 +61,7 @@ def run(
     json_: Json = False,
 ) -> None:
     """Plan a sweep, play it, and seal its runs."""
+    _needs_run_extra()
     from deep20ray_cluster import driver
     from deep20ray_cluster.sweep import parse_sweep, read_sweep
 
@@ -75,6 +77,7 @@ def run(
 @app.command()
 def resume(folder: SweepDir, address: Address = None, progress: ProgressMode = "auto", json_: Json = False) -> None:
     """Go on with a sweep that was stopped or killed; nothing that was paid for is paid for again."""
+    _needs_run_extra()
     from deep20ray_cluster import driver
 
     _report(driver.resume(folder, _options(address, progress)), json_)
@@ -83,6 +86,7 @@ def resume(folder: SweepDir, address: Address = None, progress: ProgressMode = "
 @app.command()
 def repair(folder: SweepDir, address: Address = None, progress: ProgressMode = "auto", json_: Json = False) -> None:
     """Try again the trials that ended by infrastructure, three attempts at most; only their failed calls are made anew."""
+    _needs_run_extra()
     from deep20ray_cluster import driver
 
     _report(driver.resume(folder, _options(address, progress), repair=True), json_)
@@ -121,9 +125,8 @@ def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folde
         print(json.dumps(facts))
     else:
         kind = "simulated run" if predicate.simulated else "run"
-        print(
-            f"verified: {kind} {predicate.run_id}, {predicate.counts.trials} trials, {predicate.counts.turns} turns, signed by {verified.keyid[:16]}"
-        )
+        counts = predicate.counts
+        print(f"verified: {kind} {predicate.run_id}, {counts.trials} trials, {counts.turns} turns, signed by {verified.keyid[:16]}")
 
 
 @keys_app.command("new")
@@ -149,6 +152,12 @@ def main() -> int:
         print("deep20ray: interrupted", file=sys.stderr)
         return 130
     return 0
+
+
+def _needs_run_extra() -> None:
+    missing = [name for name in ("ray", "httpx", "httpx_aiohttp", "psutil") if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"{missing[0]} is not installed here, and playing needs it: pip install 'deep20ray[run]'")
 
 
 def _options(address: str | None, progress: str) -> "Options":
