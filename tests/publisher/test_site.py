@@ -153,7 +153,7 @@ def test_all_internal_links_and_fragments_resolve(built: Path) -> None:
                 assert fragment in pages[found].ids, (path, target)
             checked += 1
     assert checked > 1000
-    assert len(pages) == 7 + 2 + 4 * (1 + 2 + 6)
+    assert len(pages) == 7 + 2 + 5 * (1 + 2 + 6)
 
 
 def test_every_page_can_be_reached(built: Path) -> None:
@@ -180,7 +180,7 @@ def test_nothing_is_inline_and_nothing_comes_from_elsewhere(built: Path) -> None
 def test_published_runs_verify_from_the_site(built: Path) -> None:
     keys = [load_public(only(built.parent, "keys/*.pub"))]
     folders = sorted((built / "e/1.1/data/simulated").iterdir())
-    assert len(folders) == 4
+    assert len(folders) == 5
     for folder in folders:
         verify_run(folder, keys)
 
