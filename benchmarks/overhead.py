@@ -95,8 +95,11 @@ model = "guesser"
         total = time.monotonic() - start
         events = list(read_events(done.folder.journal))
     assert done.owed == 0, done.stopped
-    play = (max(event.at for event in events) - min(event.at for event in events)) / 1000
-    return play, total - play, sum(event.kind == "reply" for event in events)
+    replies = [event for event in events if event.kind == "reply"]
+    # From the first reply, less its own latency: until then the actors were starting.
+    first = min(event.at - event.body["audit"]["latency_ms"] for event in replies)
+    play = (max(event.at for event in replies) - first) / 1000
+    return play, total - play, len(replies)
 
 
 def main() -> None:
