@@ -91,7 +91,8 @@ def parse(text: str) -> Ask | Guess | Violation:
 
 
 _DEGENERATE_WORDS: Final = frozenset(
-    {"", "placeholder", "question", "your question", "your question here", "n/a", "na", "none", "null", "nil", "tbd", "todo", "test", "string", "text", "dummy"}
+    {"", "placeholder", "question", "your question", "your question here", "n/a", "na", "none", "null", "nil", "tbd", "todo", "test"}
+    | {"string", "text", "dummy"}
 )
 _WORDLESS: Final = re.compile(r"[\W_]+")
 
@@ -102,7 +103,8 @@ def is_degenerate(question: str) -> bool:
     It is adjudicated and counted like any other; it is reported, and never stored for reuse.
     """
     words = _WORDLESS.sub(" ", unicodedata.normalize("NFC", question).casefold()).strip()
-    return len(words.replace(" ", "")) <= 1 or words in _DEGENERATE_WORDS or question.strip(" \t\r\n<>[]{}().!?\"'*_-").casefold() in _DEGENERATE_WORDS
+    bare = question.strip(" \t\r\n<>[]{}().!?\"'*_-").casefold()
+    return len(words.replace(" ", "")) <= 1 or words in _DEGENERATE_WORDS or bare in _DEGENERATE_WORDS
 
 
 def _one_object(text: str) -> dict[str, Any]:

@@ -159,7 +159,7 @@ class Game:
 
     def _violated(self) -> "Game":
         if self.at_limit:
-            return self._end(Reason.GUESSER_PROTOCOL_FAILURE)
+            return _end(self, Reason.GUESSER_PROTOCOL_FAILURE)
         row = self.violations_in_row + 1
         game = replace(
             self,
@@ -168,7 +168,7 @@ class Game:
             violations_in_row=row,
             view=replace(self.view, history=(*self.view.history, Reminder())),
         )
-        return game._end(Reason.GUESSER_PROTOCOL_FAILURE) if row >= self.edition.violation_limit else game
+        return _end(game, Reason.GUESSER_PROTOCOL_FAILURE) if row >= self.edition.violation_limit else game
 
     def _told(self, token: Token, counted: int) -> "Game":
         assert self.pending is not None
@@ -186,16 +186,17 @@ class Game:
         counted = self.counted if self.at_limit else self.counted + 1
         match verdict:
             case Verdict.YES:
-                return self._end(Reason.SUCCESS)
+                return _end(self, Reason.SUCCESS)
             case Verdict.NO if self.at_limit:
-                return self._end(Reason.LIMIT_EXHAUSTED)
+                return _end(self, Reason.LIMIT_EXHAUSTED)
             case Verdict.NO:
                 return self._told(Token.NO, counted)
             case Verdict.UNKNOWN:
-                return replace(self, counted=counted)._end(Reason.VALIDATOR_UNKNOWN)
+                return _end(replace(self, counted=counted), Reason.VALIDATOR_UNKNOWN)
             case _:
                 assert_never(verdict)
 
-    def _end(self, reason: Reason) -> "Game":
-        score = self.counted if reason is Reason.SUCCESS else self.edition.failure_score
-        return replace(self, pending=None, ended=Ended(reason, self.counted, score))
+
+def _end(game: Game, reason: Reason) -> Game:
+    score = game.counted if reason is Reason.SUCCESS else game.edition.failure_score
+    return replace(game, pending=None, ended=Ended(reason, game.counted, score))

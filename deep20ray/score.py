@@ -1,7 +1,8 @@
 """The question score and its interval, average-then-average-v1. Exact rationals up to the last step; lower is better.
 
-Formula: methodology, section 4. score = (1/S) sum_i m_i; Var = (1/S^2) sum_i s_i^2/n_i; the interval is score +/- t(0.975, nu) sqrt(Var) with the
-Welch-Satterthwaite nu = (sum_i v_i)^2 / sum_i v_i^2/(n_i - 1), v_i = s_i^2/n_i. It is never clipped to the range of scores.
+Formula: methodology, section 4. score = (1/S) sum_i m_i; Var = (1/S^2) sum_i s_i^2/n_i; the interval is
+score +/- t(0.975, nu) sqrt(Var) with the Welch-Satterthwaite nu = (sum_i v_i)^2 / sum_i v_i^2/(n_i - 1), v_i = s_i^2/n_i.
+It is never clipped to the range of scores.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,8 +34,11 @@ class Score:
 
     @property
     def width(self) -> float | None:
-        """Interval width in questions, or None without an interval."""
-        return None if self.low is None or self.high is None else self.high - self.low
+        """Interval width in questions, or None without an interval.
+
+        From the exact variance: ``high - low`` would carry the rounding of the score, and set runs of equal spread apart.
+        """
+        return None if self.exact_variance is None else 2 * _half_width(self.exact_variance, self.exact_nu)
 
     @property
     def no_observed_variation(self) -> bool:
@@ -71,8 +75,13 @@ def score_run(trials: Mapping[str, Sequence[int]]) -> Score:
     if total == 0:
         return Score(float(exact), float(exact), float(exact), None, exact, variance, None, means)
     nu = total**2 / sum((part**2 / (n - 1) for part, n in parts), Fraction(0))
-    half = float(stdtrit(float(nu), 0.975)) * sqrt(variance)
+    half = _half_width(variance, nu)
     return Score(float(exact), float(exact) - half, float(exact) + half, float(nu), exact, variance, nu, means)
+
+
+def _half_width(variance: Fraction, nu: Fraction | None) -> float:
+    """t(0.975, nu) sqrt(Var); 0 where nothing varied and nu is None."""
+    return 0.0 if nu is None else float(stdtrit(float(nu), 0.975)) * sqrt(variance)
 
 
 def _variance(scores: Sequence[int], mean: Fraction) -> Fraction:

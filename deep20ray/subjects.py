@@ -10,6 +10,9 @@ from deep20ray.errors import InvalidCohort
 
 _ID = re.compile(r"[A-Z0-9][A-Za-z0-9.-]{0,39}")
 _LABEL = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_ADDRESS = re.compile(r"https?://[^\s/]\S*")
+_UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Unicode categories that no name holds: control characters, half surrogates, line and paragraph separators."""
 _COHORT_ID = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
 
 
@@ -43,7 +46,7 @@ class Cohort:
     """A fixed subject list.
 
     Raises:
-        InvalidCohort: an empty list; an id, label or text that is malformed; an id or a name that stands twice.
+        InvalidCohort: an empty list; an id, label, text or reference that is malformed; an id or a name that stands twice.
     """
 
     id: str
@@ -62,9 +65,12 @@ class Cohort:
                 raise InvalidCohort(f"cohort {self.id}: subject id {subject.id} stands twice")
             ids.add(subject.id)
             for name in (subject.trusted.canonical_name, *subject.trusted.aliases):
-                owner = owners.setdefault(_folded(name), subject.id)
-                if owner != subject.id:
-                    raise InvalidCohort(f"cohort {self.id}: {name!r} names both {owner} and {subject.id}")
+                owner = owners.get(_folded(name))
+                if owner == subject.id:
+                    raise InvalidCohort(f"cohort {self.id}, subject {owner}: {name!r} stands twice among its names; keep one of them")
+                if owner is not None:
+                    raise InvalidCohort(f"cohort {self.id}: {name!r} names both {owner} and {subject.id}; take it from one of them")
+                owners[_folded(name)] = subject.id
 
     @property
     def digest(self) -> Digest:
@@ -98,6 +104,7 @@ def protocol_version(edition: Edition, cohort: Cohort) -> Digest:
 
 
 def _folded(name: str) -> str:
+    """Names that differ in case, spacing or Unicode form alone are the same name."""
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
 
 
@@ -107,7 +114,14 @@ def _check(cohort: str, subject: Subject) -> None:
         raise InvalidCohort(f"{where}: an id starts with a capital letter or digit, then letters, digits, dots, hyphens; 40 at most")
     if not _LABEL.fullmatch(subject.category):
         raise InvalidCohort(f"{where}: category {subject.category!r} must be a lower-case label such as person")
-    trusted = subject.trusted
+    _check_texts(where, subject.trusted)
+    if len(subject.reference) > 500:
+        raise InvalidCohort(f"{where}: the reference is longer than 500 characters")
+    if subject.reference and not _ADDRESS.fullmatch(subject.reference):
+        raise InvalidCohort(f"{where}: the reference must be an address that starts with https:// or http://, or be left out")
+
+
+def _check_texts(where: str, trusted: TrustedSubject) -> None:
     if not trusted.canonical_name.strip() or not trusted.description.strip():
         raise InvalidCohort(f"{where}: it needs a canonical name and a description")
     if any(not alias.strip() for alias in trusted.aliases):
@@ -115,7 +129,7 @@ def _check(cohort: str, subject: Subject) -> None:
     for name in (trusted.canonical_name, *trusted.aliases):
         if len(name) > 200:
             raise InvalidCohort(f"{where}: a name is longer than 200 characters")
+        if any(unicodedata.category(character) in _UNSEEN for character in name):
+            raise InvalidCohort(f"{where}: the name {name!a} holds a line break or another control character")
     if len(trusted.description) > 2000:
         raise InvalidCohort(f"{where}: the description is longer than 2,000 characters")
-    if len(subject.reference) > 500:
-        raise InvalidCohort(f"{where}: the reference is longer than 500 characters")

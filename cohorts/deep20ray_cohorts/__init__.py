@@ -55,17 +55,7 @@ def load(name_or_path: str) -> Cohort:
     """
     if name_or_path in names():
         return _built_in(name_or_path)
-    path = Path(name_or_path)
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InvalidCohort(f"{path}: larger than 4 MiB; a cohort file holds a list of subjects and nothing else")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        known = ", ".join(names())
-        raise InvalidCohort(f"{path}: can't be read ({error.strerror}); name a built-in cohort ({known}) or a cohort file") from None
-    except UnicodeDecodeError:
-        raise InvalidCohort(f"{path}: not UTF-8 text") from None
-    return parse(text, str(path))
+    return parse(_text(name_or_path), name_or_path)
 
 
 def parse(text: str, where: str) -> Cohort:
@@ -78,6 +68,8 @@ def parse(text: str, where: str) -> Cohort:
         file = _File.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InvalidCohort(f"{where}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise InvalidCohort(f"{where}: nested too deep; a cohort is an id and a list of subjects") from None
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -93,6 +85,24 @@ def parse(text: str, where: str) -> Cohort:
         )
     except InvalidCohort as error:
         raise InvalidCohort(f"{where}: {error}") from None
+
+
+def _text(path: str) -> str:
+    if "\0" in path:
+        raise InvalidCohort(f"{path!a}: no file can have this name; name a built-in cohort ({', '.join(names())}) or a cohort file")
+    file = Path(path)
+    try:
+        # A device or a pipe would be read without end.
+        if file.exists() and not file.is_file():
+            raise InvalidCohort(f"{path}: not a file; name a built-in cohort ({', '.join(names())}) or a cohort file")
+        if file.stat().st_size > _MAX_BYTES:
+            raise InvalidCohort(f"{path}: larger than 4 MiB; a cohort file holds a list of subjects and nothing else")
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        known = ", ".join(names())
+        raise InvalidCohort(f"{path}: can't be read ({error.strerror}); name a built-in cohort ({known}) or a cohort file") from None
+    except UnicodeDecodeError:
+        raise InvalidCohort(f"{path}: not UTF-8 text; save it as UTF-8") from None
 
 
 @cache
