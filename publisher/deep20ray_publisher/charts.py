@@ -83,13 +83,25 @@ def _looks(turn: TurnRow) -> tuple[str, str, str]:
 
 
 STRIP_STEP = 7
+_BARS = {
+    "yes": ((0, 0, 6, 8),),
+    "ryes": ((0, 3, 6, 5),),
+    "unk": ((0, 6, 6, 2),),
+    "rno": ((0, 6, 6, 5),),
+    "no": ((0, 6, 6, 8),),
+    "hit": ((0, 0, 6, 14),),
+    "miss": ((0, 0, 2, 14), (4, 0, 2, 14)),
+    "bad": ((0, 0, 6, 3), (0, 11, 6, 3)),
+}
+"""A turn's bars in a strip as (x, y, width, height). Yes stands up and no hangs down, so that shape tells as much as colour."""
 
 
 def strip(turns: Sequence[TurnRow]) -> tuple[tuple[str, str], ...]:
-    """A whole game as a small strip: per class of turn one path of bars, 14 high, ``STRIP_STEP`` apart."""
+    """A whole game as a small strip, 14 high: per class of turn one path of bars, ``STRIP_STEP`` apart."""
     paths: dict[str, list[str]] = defaultdict(list)
     for index, cell in enumerate(cells(turns)):
-        paths[cell.kind].append(f"M{index * STRIP_STEP} 0h6v14h-6z")
+        for x, y, width, height in _BARS[cell.kind]:
+            paths[cell.kind].append(f"M{index * STRIP_STEP + x} {y}h{width}v{height}h-{width}z")
     return tuple((kind, "".join(parts)) for kind, parts in sorted(paths.items()))
 
 
