@@ -173,7 +173,7 @@ def _trial_row(trial: PlannedTrial, events: list[Event], calls: list[_Call], row
         "turns": len(turns),
         "asks": len(asks),
         "guesses": len(guesses),
-        "rejected_guesses": sum(turn["verdict"] != "YES" for turn in guesses),
+        "rejected_guesses": sum(turn["verdict"] == "NO" for turn in guesses),
         "repeated_guesses": sum(turn["repeated"] for turn in guesses),
         "violations": len(violations),
         "counted_penalties": sum(turn["counted"] for turn in violations),

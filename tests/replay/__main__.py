@@ -1,0 +1,134 @@
+"""Plays every run of a folder of recorded games through the whole system and compares. Exit code 1 on any mismatch."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import deep20ray_cohorts
+from deep20ray_cluster import driver
+from deep20ray_cluster.ray_local import ray_session
+from deep20ray_cluster.sweep import parse_sweep
+from tests.replay import compare
+from tests.replay.recording import RecordingError, Run, read
+from tests.replay.server import COHORT
+
+ROLES = ("guesser", "oracle", "reviewer", "judge", "validator")
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[str]:
+    """The replay server's address."""
+    process = subprocess.Popen([sys.executable, "-m", "tests.replay.server", str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise RecordingError("the replay server did not start; it says why above")
+        yield json.loads(line)["url"]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def sweep_of(run: Run, url: str) -> str:
+    """The sweep file of one recorded run."""
+    subjects = sorted({subject for subject, _ in run.games})
+    rounds = max(round_ for _, round_ in run.games)
+    known = {subject.id for subject in deep20ray_cohorts.load(COHORT).subjects}
+    if not known.issuperset(subjects) or len(run.games) != len(subjects) * rounds:
+        raise RecordingError(f"run {run.id}: its trials are not subjects of {COHORT} times rounds 1 to {rounds}")
+    accounts = "".join(
+        f'[accounts.{role}]\nkind = "openai-chat"\nbase_url = "{url}/{run.id}/{role}/v1"\nmax_concurrency = 64\n' for role in ROLES
+    )
+    support = "".join(f'[support.{role}]\naccount = "{role}"\nmodel = "{role}"\n' for role in ROLES[1:])
+    return f"""[sweep]
+name = "replay"
+edition = "1.0"
+cohort = "{COHORT}"
+seed = "{run.seed}"
+rounds = {rounds}
+subjects = {json.dumps(subjects)}
+{accounts}
+[search]
+kind = "searxng"
+base_url = "{url}/{run.id}"
+{support}
+[[models]]
+id = "{run.slug}"
+account = "guesser"
+model = "guesser"
+"""
+
+
+def play(run: Run, url: str, out: Path) -> Path | None:
+    """Plays one run and seals it. A trial that can't go on is tried as often as the rules allow, so that the run is sealed all the same."""
+    text = sweep_of(run, url)
+    options = driver.Options(os.environ)
+    done = driver.start(parse_sweep(text, run.id), text, out, out, options)
+    while done.owed and not done.sealed:
+        done = driver.resume(out, options, repair=True)
+    return done.sealed[0] if done.sealed else None
+
+
+def publish(folders: list[Path], out: Path) -> Path:
+    """Signs, verifies and publishes sealed runs; returns the published board."""
+    tool = Path(sys.executable).with_name("deep20ray")
+    subprocess.run([tool, "keys", "new", "replay", "--dir", out], check=True, stdout=subprocess.DEVNULL)
+    for folder in folders:
+        subprocess.run([tool, "sign", folder, "--key", out / "replay.key"], check=True, stdout=subprocess.DEVNULL)
+    parents = sorted({str(folder.parent) for folder in folders})
+    publisher = Path(sys.executable).with_name("deep20ray-publisher")
+    subprocess.run([publisher, "build", *parents, "--trust", out / "replay.pub", "--preview", "--out", out / "site"], check=True)
+    return out / "site" / "e" / "1.0" / "leaderboard.csv"
+
+
+def replay(data: Path, out: Path) -> tuple[int, int, list[str], float]:
+    """Runs, trials, mismatches and the greatest difference of a score or bound."""
+    runs = read(data)
+    lines: list[str] = []
+    folders, whole = [], []
+    with server(data) as url, ray_session(os.environ):
+        for run in runs.values():
+            print(f"replay: {run.id}, {len(run.games)} trials", file=sys.stderr)
+            folder = play(run, url, out / run.id)
+            if folder is None:
+                lines.append(f"{run.id}: it could not be sealed")
+                continue
+            folders.append(folder)
+            differing = compare.trials(run, folder)
+            lines += differing
+            # A run with a trial that differs has another score; that is one mismatch, not two.
+            whole += [] if differing else [run]
+    board = publish(folders, out)
+    differing, worst = compare.scores(whole, board)
+    return len(runs), sum(len(run.games) for run in runs.values()), lines + differing, worst
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="tests.replay", description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--out", type=Path, help="where to keep the runs and the site; a temporary folder without it")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="replay-") as temporary:
+        out = args.out or Path(temporary)
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            runs, trials, lines, worst = replay(args.data, out.absolute())
+        except RecordingError as error:
+            print(f"replay: {error}", file=sys.stderr)
+            return 2
+    for line in lines:
+        print(line)
+    print(f"replay: {runs} runs, {trials} trials, {len(lines)} mismatches, max |difference| {worst:.2g}")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
