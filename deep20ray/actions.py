@@ -90,21 +90,20 @@ def parse(text: str) -> Ask | Guess | Violation:
     return _action(value) or Violation(ViolationKind.WRONG_ACTION)
 
 
-_DEGENERATE_WORDS: Final = frozenset(
-    {"", "placeholder", "question", "your question", "your question here", "n/a", "na", "none", "null", "nil", "tbd", "todo", "test"}
-    | {"string", "text", "dummy"}
+_FILLER: Final = frozenset(
+    {"placeholder", "filler", "dummy", "question", "text", "string", "test", "your", "here", "na", "none", "null", "nil", "tbd", "todo"}
 )
 _WORDLESS: Final = re.compile(r"[\W_]+")
 
 
 def is_degenerate(question: str) -> bool:
-    """Whether a valid ASK holds no question: a placeholder word, punctuation alone, or at most one letter or digit.
+    """Whether a valid ASK holds no question: placeholder words, punctuation alone, or at most one letter or digit.
 
     It is adjudicated and counted like any other; it is reported, and never stored for reuse.
     """
-    words = _WORDLESS.sub(" ", unicodedata.normalize("NFC", question).casefold()).strip()
-    bare = question.strip(" \t\r\n<>[]{}().!?\"'*_-").casefold()
-    return len(words.replace(" ", "")) <= 1 or words in _DEGENERATE_WORDS or bare in _DEGENERATE_WORDS
+    words = _WORDLESS.sub(" ", unicodedata.normalize("NFC", question).casefold()).split()
+    letters = "".join(words)
+    return len(letters) <= 1 or letters in _FILLER or set(words) <= _FILLER
 
 
 def _one_object(text: str) -> dict[str, Any]:
