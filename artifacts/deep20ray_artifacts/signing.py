@@ -1,0 +1,151 @@
+"""Making keys and signing sealed runs. The only module that touches a private key; no verifying module imports it.
+
+Signing believes nothing: it recomputes every file digest, the plan's and the journal's chain, and checks the records, before it signs
+the statement's bytes as they stand.
+"""
+
+import os
+import re
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_der_private_key,
+)
+
+from deep20ray.canonical import Digest
+from deep20ray_artifacts import dsse
+from deep20ray_artifacts.errors import KeyRefused, SignatureRefused, WriteFailed
+from deep20ray_artifacts.files import sync_folder, write_atomic, write_new
+from deep20ray_artifacts.keys import THROWAWAY_LINE, keyid, pem_block
+from deep20ray_artifacts.limits import Limits
+from deep20ray_artifacts.statement import PAYLOAD_TYPE
+from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME, check_for_signing
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_MAX_BYTES: Final = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key pair that was just written."""
+
+    keyid: Digest
+    private: Path
+    public: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A private key and whether it may sign simulated runs only. Its repr shows neither."""
+
+    private: Ed25519PrivateKey
+    throwaway: bool
+
+    def __repr__(self) -> str:
+        return "SigningKey(...)"
+
+    @property
+    def keyid(self) -> Digest:
+        """The identity of its public key."""
+        return keyid(self.private.public_key())
+
+
+def new_key(folder: Path, name: str, throwaway: bool = False) -> NewKey:
+    """Makes an Ed25519 pair: ``NAME.key`` (PKCS8 PEM, mode 0600) and ``NAME.pub`` (PEM) in ``folder``.
+
+    Args:
+        throwaway: mark both files, so that signers and verifiers take the key for simulated runs only.
+
+    Raises:
+        KeyRefused: a file of that name is there (nothing is ever overwritten), or the name isn't plain.
+        WriteFailed: the folder can't be written.
+    """
+    if not _NAME.fullmatch(name):
+        raise KeyRefused(f"key name {name!r}: use letters, digits, dots, hyphens and underscores, 64 at most")
+    private_path, public_path = folder / f"{name}.key", folder / f"{name}.pub"
+    for path in (private_path, public_path):
+        if path.is_symlink() or path.exists():
+            raise KeyRefused(f"{path} exists and is never overwritten; choose another name, or move it away")
+    key = Ed25519PrivateKey.generate()
+    mark = f"{THROWAWAY_LINE}\n".encode() if throwaway else b""
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_new(private_path, mark + private, 0o600)
+        try:
+            write_new(public_path, mark + public, 0o644)
+        except OSError:
+            with suppress(OSError):
+                private_path.unlink()
+            raise
+        sync_folder(folder)
+    except FileExistsError:
+        raise KeyRefused(f"{private_path} or its .pub was just made by someone else; choose another name") from None
+    except OSError as error:
+        raise WriteFailed(f"can't write a key to {folder}: {error.strerror or error}; choose another folder") from None
+    return NewKey(keyid(key.public_key()), private_path, public_path)
+
+
+def load_private(path: Path) -> SigningKey:
+    """Reads ``NAME.key``.
+
+    Raises:
+        KeyRefused: no such file, readable by others, another form or algorithm. The message never holds any of it.
+    """
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise KeyRefused(f"can't read the key {path}: {error.strerror}; make one with 'keys new'") from None
+    if not stat.S_ISREG(mode) or mode & 0o077:
+        raise KeyRefused(f"{path}: others may read this private key; run chmod 600 on it, or make a new one")
+    der, throwaway = pem_block(data, "PRIVATE KEY", path)
+    try:
+        key = load_der_private_key(der, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise KeyRefused(f"{path}: not an unencrypted PKCS8 private key; make one with 'keys new'") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeyRefused(f"{path}: not an Ed25519 key; make one with 'keys new'")
+    return SigningKey(key, throwaway)
+
+
+def sign_payload(payload: bytes, key: SigningKey, payload_type: str = PAYLOAD_TYPE) -> bytes:
+    """The DSSE envelope of ``payload`` with one signature, as bytes. Ed25519 is deterministic, and so are they."""
+    signature = dsse.Signature(key.keyid, key.private.sign(dsse.pae(payload_type, payload)))
+    return dsse.encode(dsse.Envelope(payload_type, payload, (signature,)))
+
+
+def sign_run(run_dir: Path, key_path: Path, limits: Limits | None = None) -> Digest:
+    """Checks a sealed folder in full and signs it: ``attestation.dsse.json`` takes the place of ``statement.json``.
+
+    Returns:
+        The digest of the statement that was signed.
+
+    Raises:
+        KeyRefused: the key can't be used.
+        VerificationError: the folder isn't what its statement says, or a throwaway key would sign a run that wasn't simulated.
+        WriteFailed: the folder can't be written. Signing again is safe.
+    """
+    key = load_private(key_path)
+    run = check_for_signing(run_dir, limits)
+    if key.throwaway and not run.statement.predicate.simulated:
+        raise SignatureRefused(f"{run_dir.name}: a throwaway key signs simulated runs only; make a key with 'keys new' and sign with that")
+    write_atomic(run_dir / ATTESTATION_NAME, sign_payload(run.payload, key))
+    try:
+        (run_dir / STATEMENT_NAME).unlink()
+        sync_folder(run_dir)
+    except OSError as error:
+        raise WriteFailed(f"can't remove {run_dir / STATEMENT_NAME}: {error.strerror}; it is signed: remove the file") from None
+    return run.statement_sha256

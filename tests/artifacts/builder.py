@@ -1,0 +1,389 @@
+"""Makes valid sealed run folders from the public API alone, and lets a test spoil them before they are sealed.
+
+    folder = draft(model_id="model-a", name="Model A").seal(tmp_path)          # unsigned: statement.json
+    folder = sealed_run(tmp_path, key, scores={"T-0001": [3, 41, 7]})          # signed:   attestation.dsse.json
+
+Without ``scores`` a run plays six scripted trials (two subjects, three rounds) that end for every terminal reason and hold
+violations, rejected and repeated guesses, judged and unknown answers and evidence. With ``scores`` each subject's trials are played
+to just those scores. Rows come from the rules: every script is played through ``Game``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from deep20ray.actions import Ask, Guess, Violation, ViolationKind
+from deep20ray.adjudication import Final, decide
+from deep20ray.answers import Role, Token, Verdict
+from deep20ray.canonical import canonical, digest_of, sha256
+from deep20ray.editions import Edition, edition as edition_of
+from deep20ray.game import Ended, Game
+from deep20ray.seeds import trial_id, variation_token
+from deep20ray.subjects import Cohort, Subject, TrustedSubject, protocol_version
+from deep20ray_artifacts.chain import head_of
+from deep20ray_artifacts.schemas import TABLES, schema_digest
+from deep20ray_artifacts.signing import sign_payload, load_private, sign_run
+from deep20ray_artifacts.statement import Journal, Model, RunFacts, RunLimits, build_statement, time_text
+from deep20ray_artifacts.tables import ARROW_MEDIA_TYPE, FileEntry, build_table, write_plan, write_table
+from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME
+
+COMPLETED_AT = datetime(2026, 12, 1, 9, 30, tzinfo=UTC)
+"""When a run's last trial ends, unless a test says otherwise."""
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question and what each adjudicator said; ``evidence`` is the number of items behind it."""
+
+    question: str
+    oracle: Token = Token.YES
+    reviewer: Token | None = Token.YES
+    judge: Token | None = None
+    evidence: int = 0
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """A guess and its verdict."""
+
+    name: str
+    verdict: Verdict
+    description: str = "the one that is meant"
+
+
+@dataclass(frozen=True)
+class Broke:
+    """A violation and the text behind it."""
+
+    kind: ViolationKind = ViolationKind.NOT_JSON
+    text: str | None = "I think it is a **thing**."
+
+
+Move = Asked | Guessed | Broke
+
+_UNKNOWN = Asked("Is it famous?", Token.UNKNOWN, None)
+_JUDGED = Asked("Is it often seen?", Token.RATHER_YES, Token.RATHER_NO, Token.YES, evidence=3)
+
+SCRIPTS: tuple[tuple[Move, ...], ...] = (
+    (
+        Asked("Is it real?", evidence=1),
+        Broke(),
+        _UNKNOWN,
+        Guessed("Something else", Verdict.NO),
+        _JUDGED,
+        Guessed("Something else", Verdict.NO),
+        Asked("Is it real?", evidence=2),
+        Asked("?", Token.NO, Token.NO),
+        Guessed("The subject", Verdict.YES),
+    ),
+    (*(Asked(f"Is it number {n}?", Token.NO, Token.NO) for n in range(40)), Guessed("Something else", Verdict.NO)),
+    tuple(Broke(kind, None if kind is ViolationKind.EMPTY else "{}") for kind in list(ViolationKind)[:5]),
+    (Asked("Is it a tool?", Token.RATHER_NO, Token.RATHER_NO, evidence=1), Guessed("A thing or another", Verdict.UNKNOWN)),
+    (*(Asked(f"Is it item {n}?", Token.NO, Token.NO) for n in range(40)), Broke(ViolationKind.WRONG_ACTION, '{"action":"ASK"}')),
+    (Guessed("The subject", Verdict.YES),),
+)
+"""The default run: success, limit_exhausted, guesser_protocol_failure (a row of five), validator_unknown, protocol failure at the limit, success at once."""
+
+
+@dataclass
+class RunDraft:
+    """A run's rows and facts before sealing; a test may change any of them."""
+
+    rows: dict[str, Rows]
+    facts: dict[str, Any]
+    plan: bytes
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Bytes to stand in a table file's place, listed truthfully in the statement."""
+
+    def seal(self, root: Path) -> Path:
+        """Writes ``root/RUN_ID`` with every table, the plan and an unsigned statement."""
+        folder = root / str(self.facts["run_id"])
+        folder.mkdir(parents=True)
+        entries = [write_plan(self.plan, folder)]
+        for name in TABLES:
+            path = folder / f"{name}.arrow"
+            if path.name in self.files:
+                data = self.files[path.name]
+                path.write_bytes(data)
+                entries.append(
+                    FileEntry(path.name, len(data), len(self.rows[name]), sha256(data), schema_digest(TABLES[name]), ARROW_MEDIA_TYPE)
+                )
+            else:
+                entries.append(write_table(build_table(name, self.rows[name]), path))
+        facts = RunFacts.model_validate({**self.facts, "plan_sha256": sha256(self.plan)})
+        (folder / STATEMENT_NAME).write_bytes(build_statement(facts, entries))
+        return folder
+
+
+def sealed_run(root: Path, key_path: Path, **parameters: Any) -> Path:
+    """A signed run folder; ``parameters`` as for ``draft``."""
+    folder = draft(**parameters).seal(root)
+    sign_run(folder, key_path)
+    return folder
+
+
+def force_sign(folder: Path, key_path: Path) -> Path:
+    """Signs whatever stands in the folder, unchecked, as a dishonest signer would."""
+    payload = (folder / STATEMENT_NAME).read_bytes()
+    (folder / ATTESTATION_NAME).write_bytes(sign_payload(payload, load_private(key_path)))
+    (folder / STATEMENT_NAME).unlink()
+    return folder
+
+
+def draft(
+    *,
+    model_id: str = "model-a",
+    name: str = "Model A",
+    scores: Mapping[str, Sequence[int]] | None = None,
+    completed_at: datetime = COMPLETED_AT,
+    simulated: bool = True,
+    edition: str = "1.1",
+    run_seed: str = "seed-1",
+    policy: str | None = None,
+    cost_microusd: int | None = 1200,
+) -> RunDraft:
+    """A consistent run.
+
+    Args:
+        scores: each subject id's trial scores, the same number for every subject; the failure score is a failed trial.
+        completed_at: the last terminal event; the others come a minute apart before it.
+        cost_microusd: of every trial; None for unknown.
+    """
+    rules = edition_of(edition)
+    scripts = _scripts(rules, scores)
+    cohort = Cohort("test-cohort", tuple(_subject(subject_id) for subject_id in scripts))
+    protocol = protocol_version(rules, cohort)
+    rounds = len(next(iter(scripts.values())))
+    plan = canonical({"cohort": {"id": cohort.id, "sha256": cohort.digest}, "edition": rules.digest, "model": model_id, "rounds": rounds})
+    rows: dict[str, Rows] = {table: [] for table in TABLES}
+    started = completed_at - timedelta(minutes=len(scripts) * rounds)
+    order = [(subject, round_) for round_ in range(1, rounds + 1) for subject in cohort.subjects]
+    for index, (subject, round_) in enumerate(order, start=1):
+        identity = {
+            "trial_id": trial_id(protocol, run_seed, subject.id, round_),
+            "subject_id": subject.id,
+            "round": round_,
+            "variation": variation_token(run_seed, round_),
+        }
+        clock = _Clock(started + timedelta(minutes=index - 1), started + timedelta(minutes=index))
+        _play(rows, rules, subject.category, identity, scripts[subject.id][round_ - 1], clock, cost_microusd)
+    rows["chain"] = [{"seq": n, "event_sha256": digest_of({"event": n, "run": model_id})} for n in range(1, 8)]
+    facts = {
+        "run_id": f"{completed_at:%Y%m%dT%H%M%SZ}-{model_id}-{digest_of([model_id, run_seed, time_text(completed_at)])[:12]}",
+        "sweep": "test-sweep",
+        "edition": rules.id,
+        "cohort_sha256": cohort.digest,
+        "protocol_version": protocol,
+        "policy": policy or str(rules.policies[0]),
+        "plan_sha256": sha256(plan),
+        "journal": Journal(events=7, head=head_of(row["event_sha256"] for row in rows["chain"])),
+        "private_sha256": digest_of("private"),
+        "model": Model(id=model_id, provider="openai-chat", requested=f"{model_id}-2026"),
+        "run_seed": run_seed,
+        "limits": RunLimits(questions=rules.question_limit, failure_score=rules.failure_score, rounds=rounds, subjects=len(scripts)),
+        "started_at": time_text(started),
+        "completed_at": time_text(completed_at),
+        "status": "complete",
+        "simulated": simulated,
+    }
+    rows["subjects"] = [_subject_row(subject) for subject in cohort.subjects]
+    rows["roles"] = [_role_row(role, model_id) for role in Role]
+    rows["run"] = [_run_row(facts, name, cohort.id, len(order), started, completed_at)]
+    return RunDraft(rows, facts, plan)
+
+
+@dataclass
+class _Clock:
+    now: datetime
+    end: datetime
+
+    def tick(self) -> datetime:
+        self.now = min(self.now + timedelta(seconds=1), self.end)
+        return self.now
+
+
+def _scripts(rules: Edition, scores: Mapping[str, Sequence[int]] | None) -> dict[str, tuple[tuple[Move, ...], ...]]:
+    if scores is None:
+        return {"T-0001": SCRIPTS[:3], "T-0008": SCRIPTS[3:]}
+    return {subject: tuple(_to_score(rules, score) for score in wanted) for subject, wanted in scores.items()}
+
+
+def _to_score(rules: Edition, score: int) -> tuple[Move, ...]:
+    asks = [Asked(f"Is it case {n}?", Token.NO, Token.NO, evidence=int(n == 0)) for n in range(min(score, rules.question_limit))]
+    return (*asks, Guessed("The subject", Verdict.NO if score > rules.question_limit else Verdict.YES))
+
+
+def _play(
+    rows: dict[str, Rows], rules: Edition, category: str, identity: dict[str, Any], script: Sequence[Move], clock: _Clock, cost: int | None
+) -> None:
+    """Adds one scored trial: its row, its turns, and what hangs on them."""
+    started = clock.now
+    game = Game.start(rules, category, identity["variation"])
+    turns: Rows = []
+    seen: set[str] = set()
+    for number, move in enumerate(script, start=1):
+        key = {"trial_id": identity["trial_id"], "turn": number}
+        before = game.counted
+        game, told = _moved(game, move)
+        action = told.pop("action", None)
+        turn = {**key, **told, "counted": game.counted > before, "counted_questions": game.counted, "repeated": action in seen}
+        turn |= {"completed_at": clock.tick(), "degenerate": isinstance(move, Asked) and Ask(move.question).degenerate}
+        seen |= {action} - {None}
+        turns.append(turn)
+        if isinstance(move, Asked):
+            rows["evidence"] += [{**key, **_evidence(n, clock.now)} for n in range(1, move.evidence + 1)]
+        elif isinstance(move, Broke):
+            rows["violations"].append(
+                {**key, "kind": str(move.kind), "counted": turn["counted"], "finish_reason": "stop", "text": move.text}
+            )
+        for call in _calls(move):
+            common = {**key, "attempt": 1, "call": call, "ask": 0, "state": "terminal"}
+            rows["audits"].append(common | _audit(common))
+            rows["usage"].append(
+                common | {"input_fresh": 300, "output_visible": 20, "searches": int(call == "search"), "pages": 0, "cost_microusd": 40}
+            )
+    ended = game.needs
+    assert isinstance(ended, Ended), "a script plays its trial to the end"
+    rows["turns"] += turns
+    rows["trials"].append(
+        {
+            **identity,
+            "status": "scored",
+            "success": ended.success,
+            "terminal_reason": str(ended.reason),
+            "counted_questions": ended.counted,
+            "score": ended.score,
+            "attempts": 1,
+            **_sums(turns),
+            "started_at": started,
+            "completed_at": clock.end,
+            "cost_microusd": cost,
+            "guesser_cost_microusd": None if cost is None else cost // 3,
+            "duration_ms": 60_000,
+        }
+    )
+
+
+def _moved(game: Game, move: Move) -> tuple[Game, dict[str, Any]]:
+    match move:
+        case Asked():
+            ask = Ask(move.question)
+            decision = decide(move.oracle, move.reviewer, move.judge)
+            assert isinstance(decision, Final)
+            said = {"oracle": move.oracle, "reviewer": move.reviewer, "judge": move.judge}
+            bases = {f"{role}_basis": token and ("evidence" if move.evidence else "knowledge") for role, token in said.items()}
+            told = {"kind": "ask", "action": ask.canonical, "question": ask.question, "final_token": decision.token, "path": decision.path}
+            return game.after(ask).after(decision.token), {**told, **said, **bases}
+        case Guessed():
+            guess = Guess(move.name, move.description)
+            told = {"kind": "guess", "action": guess.canonical, "guess_name": guess.name, "guess_description": guess.description}
+            return game.after(guess).after(move.verdict), {**told, "final_token": move.verdict, "verdict": move.verdict}
+        case Broke():
+            return game.after(Violation(move.kind)), {"kind": "violation", "violation_kind": str(move.kind)}
+
+
+def _sums(turns: Rows) -> dict[str, int]:
+    kinds = [turn["kind"] for turn in turns]
+    return {
+        "turns": len(turns),
+        "asks": kinds.count("ask"),
+        "guesses": kinds.count("guess"),
+        "rejected_guesses": sum(turn.get("verdict") == "NO" for turn in turns),
+        "repeated_guesses": sum(turn["repeated"] and turn["kind"] == "guess" for turn in turns),
+        "violations": kinds.count("violation"),
+        "counted_penalties": sum(turn["counted"] and turn["kind"] == "violation" for turn in turns),
+        "unknown_answers": sum(turn["kind"] == "ask" and turn["final_token"] == "UNKNOWN" for turn in turns),
+        "degenerate_questions": sum(turn["degenerate"] for turn in turns),
+    }
+
+
+def _calls(move: Move) -> list[str]:
+    match move:
+        case Asked():
+            asked = {"oracle": move.oracle, "reviewer": move.reviewer, "judge": move.judge}
+            return ["guesser", "search", *(role for role, token in asked.items() if token)]
+        case Guessed():
+            return ["guesser", "validator"]
+        case Broke():
+            return ["guesser"]
+
+
+def _evidence(number: int, moment: datetime) -> dict[str, Any]:
+    return {
+        "number": number,
+        "url": f"https://reference.example/page/{number}",
+        "excerpt": f"What the page says, part {number}.",
+        "kind": "excerpt",
+        "verified": True,
+        "retrieved_at": moment,
+        "text_sha256": digest_of(number),
+    }
+
+
+def _audit(call: dict[str, Any]) -> dict[str, Any]:
+    search = call["call"] == "search"
+    return {
+        "prompt_revision": None if search else f"{call['call']}-1.1-r1",
+        "prompt_sha256": None if search else digest_of(call["call"]),
+        "message_sha256": digest_of([call["trial_id"], call["turn"], call["call"]]),
+        "request_sha256": digest_of([call["trial_id"], call["turn"], call["call"], "request"]),
+        "requested_model": None if search else "model",
+        "served_model": None if search else "model-2026",
+        "seed_sent": not search,
+        "outcome": "found" if search else "completed",
+        "wire_tries": 1,
+        "latency_ms": 120,
+    }
+
+
+def _subject(subject_id: str) -> Subject:
+    trusted = TrustedSubject(f"Subject {subject_id}", (f"Alias {subject_id}",), f"The invented subject {subject_id}, not a real one.")
+    return Subject(subject_id, "thing", f"https://reference.example/{subject_id}", trusted)
+
+
+def _subject_row(subject: Subject) -> dict[str, Any]:
+    return {
+        "subject_id": subject.id,
+        "name": subject.trusted.canonical_name,
+        "aliases": subject.trusted.aliases,
+        "description": subject.trusted.description,
+        "category": subject.category,
+        "reference": subject.reference,
+        "subject_sha256": subject.trusted.digest,
+    }
+
+
+def _role_row(role: Role, model_id: str) -> dict[str, Any]:
+    model = f"{model_id}-2026" if role is Role.GUESSER else f"support-{role}"
+    return {
+        "role": role,
+        "provider": "openai-chat",
+        "requested_model": model,
+        "sampling": "{}",
+        "max_output_tokens": 1024,
+        "prompt_revision": f"{role}-1.1-r1",
+        "prompt_sha256": digest_of(f"prompt {role}"),
+        "config_sha256": digest_of(f"config {role} {model}"),
+        "served_models": [model],
+    }
+
+
+def _run_row(facts: dict[str, Any], name: str, cohort: str, trials: int, started: datetime, completed: datetime) -> dict[str, Any]:
+    same = ("run_id", "sweep", "edition", "cohort_sha256", "protocol_version", "policy", "run_seed", "simulated", "status", "plan_sha256")
+    return {key: facts[key] for key in same} | {
+        "cohort": cohort,
+        "model_id": facts["model"].id,
+        "model_name": name,
+        "planned_trials": trials,
+        "scored_trials": trials,
+        "started_at": started,
+        "completed_at": completed,
+        "search_backend": "searxng",
+        "fetch_policy": "none",
+        "reuse_policy": "off",
+        "software": "deep20ray 0.1.0",
+    }
