@@ -46,7 +46,7 @@ def test_the_golden_cases() -> None:
 def test_by_hand() -> None:
     """Two subjects of 1, 3 and 10, 10: means 2 and 10, v = 1 and 0, Var 1/4, nu 1, t(0.975, 1) = 12.7062..."""
     score = run([[1, 3], [10, 10]])
-    assert (score.exact, score.exact_variance, score.exact_nu) == (6, Fraction(1, 4), 1)
+    assert (score.exact, score.exact_variance, score.exact_nu) == (Fraction(6), Fraction(1, 4), Fraction(1))
     half = 12.706204736174694 / 2
     assert close(score.low, 6 - half) and close(score.high, 6 + half) and close(score.width, 2 * half)
 
@@ -59,7 +59,7 @@ def test_the_interval_is_not_clipped() -> None:
 
 def test_a_subject_of_one_trial_leaves_no_interval() -> None:
     score = run([[5], [6, 8]])
-    assert (score.exact, score.low, score.high, score.nu, score.width, score.stability_key) == (6, None, None, None, None, None)
+    assert (score.exact, score.low, score.high, score.nu, score.width, score.stability_key) == (Fraction(6), None, None, None, None, None)
     assert not score.no_observed_variation, "nothing is known of it"
 
 
