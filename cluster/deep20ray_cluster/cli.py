@@ -6,12 +6,14 @@ The base commands (keys, sign, verify) work without Ray or an HTTP client instal
 import json
 import os
 import sys
+from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import deep20ray
 from deep20ray.errors import Deep20RayError, UsageError
@@ -24,8 +26,29 @@ EXIT_CODES = (
     "4 verification failed, 5 budget reached, 130 interrupted."
 )
 
+
+@dataclass(slots=True)
+class _Settings:
+    debug: bool = False
+
+
+class _Commands(TyperGroup):
+    """The commands. Ctrl-C becomes an error of ours here, because Typer's versions differ in what they make of it."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise _Interrupted("interrupted") from None
+
+
+class _Interrupted(Deep20RayError):
+    exit_code = 130
+
+
 app = typer.Typer(
     name="deep20ray",
+    cls=_Commands,
     help="Play Twenty Questions with language models, and sign and check the results.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
@@ -46,7 +69,12 @@ Trust = Annotated[list[Path], typer.Option("--trust", help="A public key (.pub) 
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="The version, then end.")] = False) -> None:
+def _root(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="The version, then end.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an internal error happened.")] = False,
+) -> None:
+    ctx.obj.debug = debug
     if version:
         print(f"deep20ray {deep20ray.__version__}")
         raise typer.Exit
@@ -143,15 +171,24 @@ def keys_new(
 
 def main() -> int:
     """The ``deep20ray`` command. Returns or exits with a documented code."""
+    settings = _Settings()
     try:
-        app()
+        app(obj=settings)
     except Deep20RayError as error:
-        print(f"deep20ray: {error}", file=sys.stderr)
+        _complain(str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        print("deep20ray: interrupted", file=sys.stderr)
-        return 130
+    except Exception as error:  # the last boundary: a user gets one line
+        if settings.debug:
+            raise
+        _complain(f"internal error: {type(error).__name__}: {error}; `deep20ray --debug ...` shows where, please report it")
+        return 1
     return 0
+
+
+def _complain(text: str) -> None:
+    """One line on stderr, whatever a name or a message in it holds."""
+    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    print(f"deep20ray: {line}", file=sys.stderr)
 
 
 def _needs_run_extra() -> None:
@@ -176,6 +213,7 @@ def _report(done: "Done", json_: bool) -> None:
             "folder": str(done.folder.root),
             "scored": done.scored,
             "owed": done.owed,
+            "given_up": done.given_up,
             "stopped": done.stopped,
             "sealed": [str(path) for path in done.sealed],
         }
@@ -183,15 +221,19 @@ def _report(done: "Done", json_: bool) -> None:
     else:
         for path in done.sealed:
             print(path)
+    if done.given_up:
+        _complain(f"{done.given_up} trials ended by infrastructure in every attempt they had; their runs are sealed as incomplete")
     if not done.owed:
         return
+    verb = "resume"
     if done.interrupted:
-        verb, why = "resume", "interrupted"
+        why = "interrupted"
     elif done.stopped:
-        verb, why = ("repair" if "infrastructure" in done.stopped else "resume"), f"stopped: {done.stopped}"
+        why = f"stopped: {done.stopped}"
+        verb = "repair" if done.failed else "resume"
     else:
-        verb, why = "repair", "some trials ended by infrastructure"
-    print(f"deep20ray: {why}; {done.owed} trials are owed, go on with `deep20ray {verb} {done.folder.root}`", file=sys.stderr)
+        why, verb = "some trials ended by infrastructure", "repair"
+    _complain(f"{why}; {done.owed} trials are owed, go on with `deep20ray {verb} {done.folder.root}`")
     raise typer.Exit(130 if done.interrupted else 3)
 
 

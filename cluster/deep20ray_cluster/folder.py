@@ -8,11 +8,11 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from deep20ray_cluster.errors import OutputError, RunLocked
+from deep20ray_cluster.errors import JournalFull, OutputError, RunLocked
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +58,25 @@ class SweepFolder:
 class Held:
     """A held folder."""
 
-    def __init__(self, descriptor: int, epoch: int) -> None:
+    def __init__(self, path: Path, descriptor: int, epoch: int) -> None:
+        self._path = path
         self._descriptor = descriptor
         self.epoch = epoch
 
     def record(self, processes: list[tuple[int, float]]) -> None:
-        """Writes down what this driver has started."""
-        text = json.dumps({"epoch": self.epoch, "processes": processes}).encode()
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, text, 0)
-        os.fsync(self._descriptor)
+        """Writes down what this driver has started.
+
+        Raises:
+            JournalFull: it can't be written.
+        """
+        # One line, written before the rest is cut off: a kill in between leaves it whole.
+        line = json.dumps({"epoch": self.epoch, "processes": processes}).encode() + b"\n"
+        try:
+            os.pwrite(self._descriptor, line, 0)
+            os.ftruncate(self._descriptor, len(line))
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise JournalFull(f"{self._path}: can't be written ({error.strerror}); free space or fix the folder, then resume") from None
 
 
 def make_folder(root: Path) -> SweepFolder:
@@ -84,9 +93,19 @@ def make_folder(root: Path) -> SweepFolder:
         probe.unlink()
     except OSError as error:
         raise OutputError(f"{root}: can't be written ({error.strerror}); choose another folder with --out") from None
-    if folder.plan.exists() or folder.journal.exists():
-        raise OutputError(f"{root}: already holds a sweep; go on with `deep20ray resume {root}` or choose another folder with --out")
+    check_unused(folder)
     return folder
+
+
+def check_unused(folder: SweepFolder) -> None:
+    """Refuses a folder that holds a sweep.
+
+    Raises:
+        OutputError: it does.
+    """
+    root = folder.root
+    if folder.plan.exists():
+        raise OutputError(f"{root}: already holds a sweep; go on with `deep20ray resume {root}` or choose another folder with --out")
 
 
 def open_folder(root: Path) -> SweepFolder:
@@ -97,6 +116,7 @@ def open_folder(root: Path) -> SweepFolder:
     """
     folder = SweepFolder(root)
     if not folder.plan.is_file() or not folder.sweep_file.is_file():
+        # A run that was stopped before its plan was written has no plan, and has paid for nothing.
         raise OutputError(f"{root}: no sweep here (plan.json and sweep.toml are missing); give the folder that `deep20ray run` wrote")
     return folder
 
@@ -112,18 +132,21 @@ def hold(folder: SweepFolder) -> Iterator[Held]:
     try:
         descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise OutputError(f"{folder.lock}: can't be written ({error.strerror})") from None
+        raise OutputError(f"{folder.lock}: can't be written ({error.strerror}); make the folder writable") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunLocked(f"{folder.root}: another driver is at work here; wait for it or stop it first") from None
+        except OSError as error:
+            raise OutputError(f"{folder.lock}: can't be locked ({error.strerror}); put the sweep on a local disk") from None
         epoch, left = _previous(os.pread(descriptor, 1 << 20, 0))
         end_processes(left)
-        held = Held(descriptor, epoch + 1)
+        held = Held(folder.lock, descriptor, epoch + 1)
         held.record([])
         yield held
-        held.record([])
+        with suppress(JournalFull):  # what is written there is gone, whatever it says
+            held.record([])
     finally:
         os.close(descriptor)
 
@@ -161,7 +184,7 @@ def end_processes(processes: list[tuple[int, float]]) -> int:
 
 def _previous(data: bytes) -> tuple[int, list[tuple[int, float]]]:
     try:
-        value = json.loads(data)
+        value = json.loads(data.partition(b"\n")[0])
         return int(value["epoch"]), [(int(pid), float(started)) for pid, started in value["processes"]]
     except (ValueError, KeyError, TypeError):
         return 0, []

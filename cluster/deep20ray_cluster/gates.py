@@ -15,6 +15,15 @@ Clock = Callable[[], float]
 """Monotonic seconds."""
 Sleep = Callable[[float], Awaitable[None]]
 
+_LATE = 0.01
+"""Seconds by which a start may be late without moving the later ones: a timer's own delay must not add up."""
+_MARGIN = 0.99
+"""The part of the configured rate that is used, so that lateness never makes one start too many in any minute."""
+
+
+class Shut(Exception):
+    """The gate gives no more leases."""
+
 
 class Gate:
     """One account's gate. First come, first served."""
@@ -24,13 +33,16 @@ class Gate:
         self.max_concurrency = max_concurrency
         self.in_flight = 0
         self.throttled = 0
-        self._interval = 60 / requests_per_minute if requests_per_minute else 0.0
+        self._interval = 60 / (requests_per_minute * _MARGIN) if requests_per_minute else 0.0
         self._clock = clock
         self._sleep = sleep
         self._next_start = 0.0
         self._not_before = 0.0
         self._number = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._pacing = asyncio.Lock()
+        self._nap: asyncio.Future[None] | None = None
+        self._shut = False
 
     @property
     def waiting(self) -> int:
@@ -39,7 +51,11 @@ class Gate:
 
     @asynccontextmanager
     async def lease(self) -> AsyncIterator[Lease]:
-        """A lease for one logical call, its wire tries included; given back at the end, whatever happened."""
+        """A lease for one logical call, its wire tries included; given back at the end, whatever happened.
+
+        Raises:
+            Shut: no more leases.
+        """
         await self._enter()
         try:
             await self._pace()
@@ -50,10 +66,21 @@ class Gate:
 
     def pause(self, seconds: float) -> None:
         """No call starts for that long: a provider said so. A shorter pause never shortens a longer one."""
-        self.throttled += 1
         self._not_before = max(self._not_before, self._clock() + seconds)
 
+    def shut(self) -> None:
+        """Gives no more leases, and ends every wait for one at once."""
+        self._shut = True
+        if self._nap is not None:
+            self._nap.cancel()
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_exception(Shut)
+
     async def _enter(self) -> None:
+        if self._shut:
+            raise Shut
         if self.in_flight < self.max_concurrency and not self._waiting:
             self.in_flight += 1
             return
@@ -62,9 +89,9 @@ class Gate:
         try:
             await turn  # the leaver hands its place over, so in_flight stays as it is
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._leave()
-            else:
+            elif turn in self._waiting:
                 self._waiting.remove(turn)
             raise
 
@@ -77,15 +104,19 @@ class Gate:
         self.in_flight -= 1
 
     async def _pace(self) -> None:
-        while True:
-            now = self._clock()
+        """Waits for this call's start. One call at a time waits here, in order, so a pause or a cancellation moves no other's turn."""
+        async with self._pacing:
+            while not self._shut and (wait := max(self._next_start, self._not_before) - self._clock()) > 0:
+                await self._rest(wait)
+            if self._shut:
+                raise Shut
             if self._interval:
-                start = max(self._next_start, self._not_before, now)
-                self._next_start = start + self._interval
-            else:
-                start = max(self._not_before, now)
-            if start <= now:
-                return
-            await self._sleep(start - now)
-            if self._clock() >= self._not_before:
-                return
+                self._next_start = max(self._next_start, self._clock() - _LATE) + self._interval
+
+    async def _rest(self, seconds: float) -> None:
+        self._nap = nap = asyncio.ensure_future(self._sleep(seconds))
+        try:
+            await asyncio.wait({nap})
+        finally:
+            nap.cancel()
+            self._nap = None

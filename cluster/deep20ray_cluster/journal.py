@@ -14,9 +14,10 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from deep20ray.canonical import Digest, canonical, digest_of, sha256
 from deep20ray_cluster.errors import JournalError, JournalFull
@@ -26,6 +27,7 @@ CHAIN_START = sha256(b"deep20ray-journal-v1")
 Kind = Literal["attempt", "started", "reply", "lost", "closed", "ended", "infrastructure"]
 """attempt: an attempt opened; started: a call is about to be sent; reply: it came back, delivered or as a fault; lost: it never did;
 closed: a turn's token is final; ended: the game is over; infrastructure: the attempt ended without an outcome of the game."""
+_KINDS = frozenset(get_args(Kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,11 @@ class Event:
 
     @property
     def digest(self) -> Digest:
-        """Digest of all fields."""
+        """Digest of all fields.
+
+        Raises:
+            rfc8785.CanonicalizationError: the body isn't JSON.
+        """
         return digest_of(
             {
                 "run": self.run,
@@ -75,18 +81,34 @@ _INSERT = "INSERT INTO events (run, trial, attempt, turn, kind, call, ask, at, b
 _SELECT = "SELECT run, trial, attempt, turn, kind, call, ask, at, body, head FROM events"
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """An event ready to be written: whatever can't be is refused in the caller's hands, and never stops the writer."""
+
+    event: Event
+    digest: Digest
+    body: str
+
+    @classmethod
+    def of(cls, event: Event) -> "_Line":
+        return cls(event, event.digest, canonical(event.body).decode())
+
+
 class Journal:
     """An open journal. One driver at a time writes; the folder's lock sees to that."""
 
-    def __init__(self, path: Path) -> None:
-        """Opens or creates the file and checks every chain.
+    def __init__(self, path: Path, *, new: bool = True) -> None:
+        """Opens the file, or creates it where it may be ``new``, and checks every chain.
 
         Raises:
-            JournalError: it is not a journal, or a chain is broken.
+            JournalError: it is missing, it is not a journal, or a chain is broken.
+            JournalFull: the disk has no room to open it.
         """
-        self._path = path
+        if not new and not path.exists():
+            raise JournalError(f"{path}: there is no journal here; restore it from a copy, or start the sweep in another folder")
+        self.path = path
         self._heads: dict[str, Digest] = {}
-        self._queue: deque[tuple[list[Event], asyncio.Future[None] | None]] = deque()
+        self._queue: deque[tuple[list[_Line], asyncio.Future[None] | None]] = deque()
         self._wake = threading.Condition()
         self._closing = False
         self._failure: JournalFull | None = None
@@ -94,10 +116,16 @@ class Journal:
         try:
             self._db.execute(_TABLE)
             for event, head in _rows(self._db, path):
-                expected = chained(self._heads.get(event.run, CHAIN_START), event.digest)
+                try:
+                    expected = chained(self._heads.get(event.run, CHAIN_START), event.digest)
+                except ValueError:  # a body that no driver wrote
+                    raise _spoilt(path, event.run) from None
                 if head != expected:
                     raise JournalError(f"{path}: the chain of run {event.run} is broken; restore the file from a copy")
                 self._heads[event.run] = expected
+        except JournalError:
+            self._db.close()
+            raise
         except sqlite3.DatabaseError as error:
             self._db.close()
             raise _unreadable(path, error) from None
@@ -110,7 +138,7 @@ class Journal:
         Raises:
             JournalFull: an earlier write failed.
         """
-        self._put(list(events), None)
+        self._put(events, None)
 
     async def append(self, *events: Event) -> None:
         """Queues events and waits until they, and all before them, are on disk.
@@ -119,12 +147,12 @@ class Journal:
             JournalFull: they could not be written.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._put(list(events), done)
+        self._put(events, done)
         await done
 
     def events(self, run: str | None = None) -> Iterator[Event]:
         """Events in order, of one run or of all, from a reading connection of its own."""
-        return read_events(self._path, run)
+        return read_events(self.path, run)
 
     def close(self) -> None:
         """Writes what is queued and closes the file."""
@@ -134,11 +162,12 @@ class Journal:
         self._thread.join()
         self._db.close()
 
-    def _put(self, events: list[Event], done: asyncio.Future[None] | None) -> None:
+    def _put(self, events: Iterable[Event], done: asyncio.Future[None] | None) -> None:
+        lines = [_Line.of(event) for event in events]
         with self._wake:
             if self._failure is not None:
                 raise self._failure
-            self._queue.append((events, done))
+            self._queue.append((lines, done))
             self._wake.notify()
 
     def _write_forever(self) -> None:
@@ -150,27 +179,29 @@ class Journal:
                 self._queue.clear()
             if not batch:
                 return
-            failure = self._failure or self._commit([event for events, _ in batch for event in events])
+            failure = self._failure or self._commit([line for lines, _ in batch for line in lines])
             if failure is not None:
                 with self._wake:
                     self._failure = failure
             for _, done in batch:
                 if done is not None:
-                    done.get_loop().call_soon_threadsafe(_settle, done, failure)
+                    # A loop that has ended waits for nothing; what is queued is written all the same.
+                    with suppress(RuntimeError):
+                        done.get_loop().call_soon_threadsafe(_settle, done, failure)
 
-    def _commit(self, events: Sequence[Event]) -> JournalFull | None:
+    def _commit(self, lines: Sequence[_Line]) -> JournalFull | None:
         heads = dict(self._heads)
         rows = []
-        for event in events:
-            heads[event.run] = head = chained(heads.get(event.run, CHAIN_START), event.digest)
-            body = canonical(event.body).decode()
-            rows.append((event.run, event.trial, event.attempt, event.turn, event.kind, event.call, event.ask, event.at, body, head))
+        for line in lines:
+            event = line.event
+            heads[event.run] = head = chained(heads.get(event.run, CHAIN_START), line.digest)
+            rows.append((event.run, event.trial, event.attempt, event.turn, event.kind, event.call, event.ask, event.at, line.body, head))
         try:
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
                 self._db.executemany(_INSERT, rows)
         except sqlite3.Error as error:
-            return JournalFull(f"{self._path}: can't be written ({error}); free space or fix the folder, then resume")
+            return JournalFull(f"{self.path}: can't be written ({error}); free space or fix the folder, then resume")
         self._heads = heads
         return None
 
@@ -213,7 +244,13 @@ def _open(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _unreadable(path: Path, error: sqlite3.Error) -> JournalError:
+_NO_ROOM = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+
+
+def _unreadable(path: Path, error: sqlite3.Error) -> JournalError | JournalFull:
+    # The low byte is the kind; the rest says where in SQLite it happened.
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_ROOM:
+        return JournalFull(f"{path}: can't be opened ({error}); free space on its disk, then resume")
     return JournalError(f"{path}: not a readable journal ({error}); restore the file from a copy or start the sweep in another folder")
 
 
@@ -223,8 +260,15 @@ def _rows(db: sqlite3.Connection, path: Path, run: str | None = None) -> Iterato
         try:
             body = json.loads(row[8])
         except ValueError:
-            raise JournalError(f"{path}: an event of run {row[0]} can't be read; restore the file from a copy") from None
-        yield Event(row[0], row[1], row[2], row[3], cast(Kind, row[4]), row[5], row[6], row[7], body), row[9]
+            raise _spoilt(path, row[0]) from None
+        event = Event(row[0], row[1], row[2], row[3], cast(Kind, row[4]), row[5], row[6], row[7], body)
+        if row[4] not in _KINDS or not isinstance(body, dict):
+            raise _spoilt(path, row[0])
+        yield event, row[9]
+
+
+def _spoilt(path: Path, run: str) -> JournalError:
+    return JournalError(f"{path}: an event of run {run} can't be read; restore the file from a copy")
 
 
 def _settle(done: asyncio.Future[None], failure: JournalFull | None) -> None:

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from deep20ray.answers import Role
 from deep20ray_actors.messages import Message
 from deep20ray_actors.outcomes import Call, CallResult, Throttled
-
-from deep20ray.answers import Role
-from deep20ray_cluster.gates import Gate
+from deep20ray_cluster.gates import Gate, Shut
 from deep20ray_cluster.pools import Lost, Pool
 from deep20ray_cluster.table import Draining
+
+PAUSE_MAX = 600.0
+"""Seconds: the longest pause that one throttled reply may ask for."""
 
 
 class Line:
@@ -34,20 +36,23 @@ class Line:
         return sum(gate.throttled for gate in self._gates.values())
 
     def stop(self, reason: str) -> None:
-        """No new call starts. The first reason stays."""
+        """No new call starts, and none waits any longer. The first reason stays."""
         self.stopping = self.stopping or reason
+        for gate in self._gates.values():
+            gate.shut()
 
     async def call(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[[], Any]) -> CallResult | Lost:
         """See ``table.Desk``."""
         gate = self._gates[self._accounts[role, "search" if seed is None else route]]
-        async with gate.lease() as lease:
-            if self.stopping is not None:
-                raise Draining
-            await before()
-            self.calls += 1
-            result = await self._pools[role].ask(Call(slot=0, route=route, message=message, seed=seed, lease=lease))
+        try:
+            async with gate.lease() as lease:
+                await before()
+                self.calls += 1
+                result = await self._pools[role].ask(Call(slot=0, route=route, message=message, seed=seed, lease=lease))
+        except Shut:
+            raise Draining from None
         if isinstance(result, CallResult):
             gate.throttled += result.audit.throttles
             if isinstance(result.outcome, Throttled) and result.outcome.retry_after:
-                gate.pause(min(result.outcome.retry_after, 600))
+                gate.pause(min(result.outcome.retry_after, PAUSE_MAX))
         return result

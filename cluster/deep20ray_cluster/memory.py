@@ -7,9 +7,8 @@ infrastructure: only the failed call is superseded.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from deep20ray_actors.outcomes import Audit, Outcome
-
 from deep20ray.canonical import Digest
+from deep20ray_actors.outcomes import Audit, Outcome
 from deep20ray_cluster.errors import PlanMismatch
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.records import read_audit, read_outcome
@@ -107,6 +106,7 @@ class Memory:
         self.calls.setdefault((event.turn, event.call), []).append(record)
 
     def reopen(self, attempt: int) -> None:
+        """Opens another attempt, which keeps all but the failed call."""
         self.attempt = attempt
         if self.failed is not None:
             self.calls.pop(self.failed, None)

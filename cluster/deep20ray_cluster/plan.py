@@ -11,10 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import deep20ray
 import deep20ray_cohorts
 import deep20ray_prompts
-
-import deep20ray
 from deep20ray.answers import Policy, Role
 from deep20ray.canonical import Digest, canonical, digest_of, sha256
 from deep20ray.editions import Edition, edition
@@ -116,10 +115,7 @@ def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime) -> Plan:
     if policy not in rules.policies:
         raise SweepError(f"sweep.policy: edition {rules.id} accepts {', '.join(rules.policies)}, not {policy}")
     subjects = _chosen(cohort, sweep.sweep.subjects)
-    prompts = {
-        role: deep20ray_prompts.load(role.value, rules.id, None if role in (Role.GUESSER, Role.VALIDATOR) else policy.value)
-        for role in Role
-    }
+    prompts = _prompts(rules.id, policy)
     stamp = created_at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     protocol = protocol_version(rules, cohort)
     runs = tuple(_run(sweep, contestant, stamp, protocol, subjects, sweep.sweep.rounds or rules.rounds) for contestant in sweep.models)
@@ -193,7 +189,7 @@ def check_same(planned: bytes, resolved: Plan) -> None:
         return
     try:
         before = json.loads(planned)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise PlanMismatch("plan.json is not JSON; restore it from a copy") from None
     names = sorted(_differences(before, json.loads(resolved.data), ""))[:5]
     raise PlanMismatch(

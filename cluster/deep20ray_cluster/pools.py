@@ -2,16 +2,15 @@
 
 A pool feeds one role's actors by mailboxes: calls leave in batches, one batch outstanding per actor, and finished outcomes come
 back by a long poll. Ray retries nothing; a lost or hung actor is replaced within a budget and its calls come back as ``Lost``,
-which the table decides about. A pool never looks into a message.
+which the table decides about. Whatever else goes wrong fails the pool: no call waits for ever. A pool never looks into a message.
 """
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from deep20ray_actors.outcomes import Call, CallResult
-
 from deep20ray_cluster.errors import ClusterFailed
 
 
@@ -21,6 +20,9 @@ class ActorLost(Exception):
 
 class Handle(Protocol):
     """One role actor, as a pool sees it. Methods raise ActorLost."""
+
+    async def ready(self) -> None:
+        """Returns once the actor has started."""
 
     async def submit(self, calls: list[Call]) -> None:
         """Hands over a batch."""
@@ -37,12 +39,12 @@ class Lost:
     """A call that never came back. It may have been paid for."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Member:
-    handle: Handle
-    inbox: asyncio.Queue[Call]
-    slots: set[int]
-    tasks: list[asyncio.Task[None]]
+    handle: Handle | None = None
+    inbox: asyncio.Queue[Call] = field(default_factory=asyncio.Queue)
+    slots: set[int] = field(default_factory=set)
+    work: "asyncio.Task[None] | None" = None
 
 
 class Pool:
@@ -69,18 +71,18 @@ class Pool:
         self._members: list[_Member] = []
         self._waiting: dict[int, asyncio.Future[CallResult | Lost]] = {}
         self._slot = 0
-        self._failure: ClusterFailed | None = None
+        self._failure: BaseException | None = None
 
     def open(self) -> None:
-        """Starts the actors. Call it inside the running loop."""
+        """Starts the actors, all at once. Call it inside the running loop."""
         for _ in range(self._size):
-            self._members.append(self._member())
+            self._add()
 
     async def ask(self, call: Call) -> CallResult | Lost:
         """Sends one call and waits for what becomes of it. The slot number is the pool's own.
 
         Raises:
-            ClusterFailed: the replacement budget is spent.
+            ClusterFailed: the replacement budget is spent, or the pool was failed.
         """
         if self._failure is not None:
             raise self._failure
@@ -96,59 +98,77 @@ class Pool:
         finally:
             self._waiting.pop(slot, None)
 
+    def fail(self, failure: BaseException) -> None:
+        """Ends every call that waits, and every later one, with ``failure``. The first failure stays."""
+        if self._failure is None:
+            self._failure = failure
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(self._failure)
+
     async def close(self) -> None:
-        """Ends the actors and forgets what they did."""
+        """Ends the actors. Calls that still wait are failed."""
+        self.fail(ClusterFailed(f"the {self.role} worker was closed"))
         members, self._members = self._members, []
-        for member in members:
-            for task in member.tasks:
-                task.cancel()
-            await asyncio.gather(*member.tasks, return_exceptions=True)
-            await member.handle.close()
+        works = [member.work for member in members if member.work is not None]
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+        await asyncio.gather(*(member.handle.close() for member in members if member.handle is not None), return_exceptions=True)
 
-    def _member(self) -> _Member:
-        member = _Member(self._start(), asyncio.Queue(), set(), [])
-        member.tasks = [asyncio.create_task(self._run(member, self._send)), asyncio.create_task(self._run(member, self._collect))]
-        return member
+    def _add(self) -> None:
+        member = _Member()
+        self._members.append(member)
+        member.work = asyncio.create_task(self._serve(member))
+        member.work.add_done_callback(lambda work: self._over(member, work))
 
-    async def _run(self, member: _Member, loop: Callable[[_Member], Any]) -> None:
-        try:
-            await loop(member)
-        except ActorLost:
-            self._replace(member)
+    async def _serve(self, member: _Member) -> None:
+        member.handle = handle = self._start()
+        await handle.ready()
+        self._started()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._send(member, handle))
+            group.create_task(self._collect(member, handle))
 
-    async def _send(self, member: _Member) -> None:
+    async def _send(self, member: _Member, handle: Handle) -> None:
         while True:
             batch = [await member.inbox.get()]
             while not member.inbox.empty():
                 batch.append(member.inbox.get_nowait())
-            await member.handle.submit(batch)
+            await handle.submit(batch)
 
-    async def _collect(self, member: _Member) -> None:
+    async def _collect(self, member: _Member, handle: Handle) -> None:
         while True:
-            for result in await member.handle.collect(self._poll):
+            for result in await handle.collect(self._poll):
                 member.slots.discard(result.slot)
                 future = self._waiting.get(result.slot)
                 if future is not None and not future.done():
                     future.set_result(result)
 
-    def _replace(self, member: _Member) -> None:
-        if member not in self._members:
+    def _over(self, member: _Member, work: "asyncio.Task[None]") -> None:
+        """An actor's work has ended: by the pool's closing, by its loss, or by a mistake of ours, which nobody may wait on."""
+        if work.cancelled() or member not in self._members:
+            return
+        error = _cause(work.exception())
+        if not isinstance(error, ActorLost):
+            self.fail(error)
             return
         self._members.remove(member)
-        current = asyncio.current_task()
-        for task in member.tasks:
-            if task is not current:
-                task.cancel()
         self.replaced += 1
         if self.replaced > self._budget:
-            self._failure = ClusterFailed(f"the {self.role} worker was lost {self.replaced} times; look at the machine, then resume")
-        else:
-            self._members.append(self._member())
+            why = f"was lost {self.replaced} times, the last time because {error}"
+            self.fail(ClusterFailed(f"the {self.role} worker {why}; look at the machine's memory, then resume"))
+            return
+        self._add()
         for slot in member.slots:
             future = self._waiting.get(slot)
-            if future is None or future.done():
-                continue
-            if self._failure is not None and not self._members:
-                future.set_exception(self._failure)
-            else:
+            if future is not None and not future.done():
                 future.set_result(Lost())
+
+
+def _cause(error: BaseException | None) -> BaseException:
+    """The one error that ended an actor's work; a loss before all others."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error or ActorLost("its work ended")
+    causes = [_cause(each) for each in error.exceptions]
+    return next((each for each in causes if isinstance(each, ActorLost)), causes[0])

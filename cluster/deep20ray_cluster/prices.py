@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 from deep20ray_actors.outcomes import Usage
-
 from deep20ray_cluster.sweep import Price
 
 

@@ -45,7 +45,7 @@ class Board:
         """A trial has its score."""
         self.done[trial.run_id] += 1
 
-    def failed(self, trial: PlannedTrial, cause: str) -> None:
+    def failed(self, cause: str) -> None:
         """An attempt ended by infrastructure."""
         self.causes[cause] += 1
 
@@ -74,6 +74,10 @@ class Progress:
     mode: str = "none"
     console: Console = field(default_factory=lambda: Console(stderr=True))
     plain_seconds: float = 10.0
+
+    def say(self, text: str) -> None:
+        """One line, now."""
+        self.console.print(Text(f"deep20ray: {text}"), soft_wrap=True)
 
     @contextmanager
     def showing(self, board: Board) -> Iterator[None]:

@@ -10,16 +10,19 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any
-
-from deep20ray_actors.config import RouteConfig
-from deep20ray_actors.outcomes import Call, CallResult
+from typing import TYPE_CHECKING, Any
 
 from deep20ray.answers import Role
+from deep20ray_actors.config import RouteConfig
+from deep20ray_actors.outcomes import Call, CallResult
 from deep20ray_cluster.errors import ClusterFailed
 from deep20ray_cluster.pools import ActorLost, Handle
+
+if TYPE_CHECKING:
+    import psutil
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -33,8 +36,19 @@ _QUIET = {
 }
 
 
+class Session:
+    """A Ray that is in use. It knows the processes that it can't do without, where they are ours."""
+
+    def __init__(self, vital: "Mapping[str, psutil.Process] | None" = None) -> None:
+        self._vital = vital or {}
+
+    def missing(self) -> str | None:
+        """The name of a vital process that has died, if one has."""
+        return next((name for name, process in self._vital.items() if not _alive(process)), None)
+
+
 @contextmanager
-def ray_session(environ: MutableMapping[str, str], address: str | None = None) -> Iterator[None]:
+def ray_session(environ: MutableMapping[str, str], address: str | None = None) -> Iterator[Session]:
     """A Ray of our own on loopback, or with ``address`` a cluster that is joined; ended or left at exit.
 
     ``environ`` is changed while the session lives: workers inherit it, so credentials must be out of it before.
@@ -42,14 +56,15 @@ def ray_session(environ: MutableMapping[str, str], address: str | None = None) -
     Raises:
         ClusterFailed: Ray did not start, or the cluster can't be reached.
     """
-    home = Path(tempfile.mkdtemp(prefix="d20-"))
+    home = Path(tempfile.mkdtemp(prefix="d20-", dir=_short_folder()))
     (home / "ray_bootstrap_config.yaml").write_text("provider: {type: local}\n")
     changed = {**_QUIET, **({} if address else {"HOME": str(home)})}
     before = {name: environ.get(name) for name in changed}
     environ.update(changed)
     try:
-        _start(home, address)
-        yield
+        with _lean() if address is None else nullcontext():
+            _start(home, address)
+        yield Session(_vital() if address is None else None)
     finally:
         import ray
 
@@ -60,6 +75,50 @@ def ray_session(environ: MutableMapping[str, str], address: str | None = None) -
             else:
                 environ[name] = value
         shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def _lean() -> Iterator[None]:
+    """Leaves out what only clusters of several hosts need: the autoscaler's and the log files' monitors, and the dashboard's server.
+
+    They cost a third of the start. Ray has no public switch for them.
+    """
+    from ray._private import node, parameter
+
+    params: Any = partial(parameter.RayParams, include_log_monitor=False, no_monitor=True)  # type: ignore[arg-type]
+    with _swapped(parameter, "RayParams", params), _swapped(node.Node, "start_api_server", lambda *_, **__: None):
+        yield
+
+
+@contextmanager
+def _swapped(owner: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def _vital() -> "dict[str, psutil.Process]":
+    import psutil
+
+    return {child.name(): child for child in psutil.Process().children() if child.name() in ("raylet", "gcs_server")}
+
+
+def _alive(process: "psutil.Process") -> bool:
+    import psutil
+
+    try:
+        # A dead child of ours stays as a zombie until it is waited for.
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _short_folder() -> str | None:
+    """Where a session's sockets fit into the 107 characters that an address of theirs may have: the temporary folder, or /tmp."""
+    return None if len(tempfile.gettempdir()) <= 20 else "/tmp"
 
 
 def _start(home: Path, address: str | None) -> None:
@@ -88,19 +147,27 @@ def _start(home: Path, address: str | None) -> None:
 
 
 class RayHandle:
-    """A role actor behind the pool's protocol."""
+    """A role actor behind the pool's protocol.
 
-    def __init__(self, actor: Any, hung_seconds: float = 30.0) -> None:
+    Every answer has a deadline of ours: where a node's own services died, Ray lets a pending call wait for ever.
+    """
+
+    def __init__(self, actor: Any, hung_seconds: float = 30.0, start_seconds: float = 180.0) -> None:
         self._actor = actor
         self._hung = hung_seconds
+        self._start = start_seconds
+
+    async def ready(self) -> None:
+        """See Handle."""
+        await self._await(self._actor.ping.remote, self._start)
 
     async def submit(self, calls: list[Call]) -> None:
         """See Handle."""
-        await self._await(self._actor.submit.remote(calls), self._hung)
+        await self._await(lambda: self._actor.submit.remote(calls), self._hung)
 
     async def collect(self, wait_seconds: float) -> list[CallResult]:
         """See Handle."""
-        results: list[CallResult] = await self._await(self._actor.collect.remote(wait_seconds), wait_seconds + self._hung)
+        results: list[CallResult] = await self._await(lambda: self._actor.collect.remote(wait_seconds), wait_seconds + self._hung)
         return results
 
     async def close(self) -> None:
@@ -109,26 +176,33 @@ class RayHandle:
 
         ray.kill(self._actor, no_restart=True)
 
-    async def _await(self, reference: Any, seconds: float) -> Any:
-        from ray.exceptions import RayActorError
+    async def _await(self, send: Callable[[], Any], seconds: float) -> Any:
+        from ray.exceptions import RayError
 
         try:
             async with asyncio.timeout(seconds):
-                return await reference
+                return await send()
         except TimeoutError:
-            import ray
-
-            ray.kill(self._actor, no_restart=True)
+            await self.close()
             raise ActorLost("it stopped answering") from None
-        except RayActorError:
-            raise ActorLost("it died") from None
+        except RayError as error:
+            # Died, unreachable, or an answer that can't be read: the same to us. Ray's own words hold addresses and stacks.
+            raise ActorLost(f"it died ({type(error).__name__})") from None
 
 
 def starters(routes: Mapping[Role, Mapping[str, RouteConfig]]) -> dict[Role, Callable[[], Handle]]:
     """For each role, how to start an actor of its own class with its own routes and credentials."""
+    from ray.exceptions import RayError
+
     from deep20ray_actors.roles import ACTORS
 
     def starter(role: Role) -> Callable[[], Handle]:
-        return lambda: RayHandle(ACTORS[role].remote(dict(routes[role])))
+        def start() -> Handle:
+            try:
+                return RayHandle(ACTORS[role].remote(dict(routes[role])))
+            except RayError as error:
+                raise ActorLost(f"it can't be started ({type(error).__name__})") from None
+
+        return start
 
     return {role: starter(role) for role in routes}

@@ -2,10 +2,10 @@
 
 from typing import Any, get_args
 
-from deep20ray_actors.outcomes import Audit, CallResult, Outcome
 from pydantic import TypeAdapter
 
 from deep20ray.canonical import Digest
+from deep20ray_actors.outcomes import Audit, CallResult, Outcome
 
 
 def reply_body(message: Digest, result: CallResult) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A route's name is opaque; it says nothing about a trial, and the guesser routes 
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
+from deep20ray.answers import Role
 from deep20ray_actors.config import (
     CredentialRef,
     FileCredential,
@@ -16,8 +17,6 @@ from deep20ray_actors.config import (
     SearchConfig,
     Timeouts,
 )
-
-from deep20ray.answers import Role
 from deep20ray_cluster.errors import SweepError
 from deep20ray_cluster.plan import Plan
 from deep20ray_cluster.sweep import SUPPORT_ROLES, Model, Sweep

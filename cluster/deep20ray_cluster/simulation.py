@@ -3,36 +3,46 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from deep20ray_cluster.errors import ClusterFailed
 from deep20ray_cluster.sweep import Sweep
 
+START_SECONDS = 60.0
+
 
 @contextmanager
-def simulator_for(sweep: Sweep) -> Iterator[str | None]:
-    """The simulator's address while it runs, or None for a sweep that needs none.
+def simulator_for(sweep: Sweep) -> Iterator[Callable[[], str | None]]:
+    """Starts the simulator if the sweep names it, and ends it at exit. Yields what waits for its address: None for a sweep without one.
+
+    It starts while the caller does other things; only the yielded function waits.
 
     Raises:
-        ClusterFailed: it did not start.
+        ClusterFailed: (from the yielded function) it did not start.
     """
     if not sweep.simulated:
-        yield None
+        yield lambda: None
         return
     command = [sys.executable, "-m", "deep20ray_actors.simulator", "--port", "0", "--exit-with-stdin"]
     # Its own session: Ctrl-C is for the driver, which drains the calls that the simulator still owes.
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        try:
-            url = str(json.loads(line)["url"])
-        except (ValueError, KeyError, TypeError):
-            raise ClusterFailed(
-                f"the embedded simulator did not start (exit {process.wait(10)}); `python -m deep20ray_actors.simulator` says why"
-            ) from None
-        yield url
+        yield lambda: _address(process)
     finally:
         process.kill()
         process.communicate()
+
+
+def _address(process: "subprocess.Popen[bytes]") -> str:
+    watchdog = threading.Timer(START_SECONDS, process.kill)
+    watchdog.start()
+    try:
+        assert process.stdout is not None
+        return str(json.loads(process.stdout.readline())["url"])
+    except (ValueError, KeyError, TypeError):
+        process.kill()
+        raise ClusterFailed("the embedded simulator did not start; `python -m deep20ray_actors.simulator` says why") from None
+    finally:
+        watchdog.cancel()

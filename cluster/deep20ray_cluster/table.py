@@ -10,6 +10,13 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, Protocol, TypeVar, assert_never
 
+from deep20ray.actions import Ask, Guess, Violation, ViolationKind, parse
+from deep20ray.adjudication import Consult, Final, decide
+from deep20ray.answers import Basis, Role, Token, Verdict
+from deep20ray.canonical import Digest
+from deep20ray.editions import Edition
+from deep20ray.game import Answer, Ended, Game, GuesserTurn, Ruling
+from deep20ray.seeds import sampling_seed
 from deep20ray_actors import evidence, replies
 from deep20ray_actors.messages import (
     EvidenceItem,
@@ -33,14 +40,6 @@ from deep20ray_actors.outcomes import (
     Truncated,
     is_fault,
 )
-
-from deep20ray.actions import Ask, Guess, Violation, ViolationKind, parse
-from deep20ray.adjudication import Consult, Final, decide
-from deep20ray.answers import Basis, Role, Token, Verdict
-from deep20ray.canonical import Digest
-from deep20ray.editions import Edition
-from deep20ray.game import Answer, Ended, Game, GuesserTurn, Ruling
-from deep20ray.seeds import sampling_seed
 from deep20ray_cluster.journal import Event, Journal, Kind
 from deep20ray_cluster.memory import LostCall, Memory, Reply
 from deep20ray_cluster.plan import PlannedTrial

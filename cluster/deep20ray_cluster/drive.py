@@ -1,0 +1,183 @@
+"""One drive: the owed trials of a sweep, played at tables that share pools and gates, until all is played or something stops it.
+
+It keeps ids and counters; replies go to the journal. It starts no process but through its pools, and seals nothing.
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from deep20ray.answers import Role
+from deep20ray.errors import Deep20RayError
+from deep20ray.seeds import TrialId
+from deep20ray_cluster.errors import ClusterFailed
+from deep20ray_cluster.gates import Gate
+from deep20ray_cluster.journal import Event, Journal
+from deep20ray_cluster.line import Line
+from deep20ray_cluster.memory import MAX_ATTEMPTS, Memory
+from deep20ray_cluster.plan import Plan, PlannedTrial
+from deep20ray_cluster.pools import Handle, Pool
+from deep20ray_cluster.progress import Board, Progress
+from deep20ray_cluster.ray_local import Session
+from deep20ray_cluster.routes import SEARCH_GATE, account_of, guesser_route
+from deep20ray_cluster.table import Draining, Infrastructure, Parked, Table
+
+BREAKER = 5
+"""Trials in a row, in journal order, that end by infrastructure before the sweep stops."""
+
+
+class Drive:
+    """One drive's tables, pools and gates."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        journal: Journal,
+        memories: dict[TrialId, Memory],
+        progress: Progress,
+        start: Mapping[Role, Callable[[], Handle]],
+        started: Callable[[], None],
+    ) -> None:
+        self._plan = plan
+        self._journal = journal
+        self._memories = memories
+        self._progress = progress
+        self._pools = {role: Pool(role.value, starter, started=started) for role, starter in start.items()}
+        accounts = account_of(plan.sweep)
+        self._line = Line(self._pools, self._gates(), accounts)
+        self._failures = 0
+        self._interrupted = False
+        self._runs = {run.id: (run, guesser_route(index)) for index, run in enumerate(plan.runs)}
+        self._board = Board(plan, memories, self._line)
+
+    async def play(self, owed: list[PlannedTrial], session: Session) -> tuple[str | None, bool]:
+        """Plays the trials. Returns why it stopped early, if it did, and whether by Ctrl-C.
+
+        Raises:
+            Resumable: see ``deep20ray_cluster.errors``.
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._interrupt, asyncio.current_task())
+        watch = asyncio.create_task(self._watch(session))
+        try:
+            for pool in self._pools.values():
+                pool.open()
+            slots = asyncio.Semaphore(self._plan.sweep.sweep.max_trials)
+            with self._progress.showing(self._board):
+                async with asyncio.TaskGroup() as group:
+                    for trial in owed:
+                        group.create_task(self._trial(trial, slots))
+        except asyncio.CancelledError:
+            if not self._interrupted:
+                raise
+        except ExceptionGroup as group_error:
+            raise _first(group_error) from None
+        finally:
+            watch.cancel()
+            await asyncio.gather(*(pool.close() for pool in self._pools.values()))
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+        return self._line.stopping, self._interrupted
+
+    async def _watch(self, session: Session) -> None:
+        """Fails all pools when Ray itself has died: its actors and pending calls may not notice."""
+        while (name := session.missing()) is None:  # noqa: ASYNC110  no event tells of another process's death
+            await asyncio.sleep(1)
+        for pool in self._pools.values():
+            pool.fail(ClusterFailed(f"Ray's {name} died; look at the machine's memory, then resume"))
+
+    def _gates(self) -> dict[str, Gate]:
+        gates = {
+            name: Gate(
+                name,
+                max_concurrency=account.max_concurrency,
+                requests_per_minute=account.requests_per_minute,
+                clock=time.monotonic,
+                sleep=asyncio.sleep,
+            )
+            for name, account in self._plan.sweep.accounts.items()
+        }
+        search = Gate(
+            SEARCH_GATE,
+            max_concurrency=self._plan.sweep.search.max_concurrency,
+            requests_per_minute=None,
+            clock=time.monotonic,
+            sleep=asyncio.sleep,
+        )
+        return gates | {SEARCH_GATE: search}
+
+    def _interrupt(self, task: "asyncio.Task[Any] | None") -> None:
+        """The first Ctrl-C stops new calls and waits for those in flight; the second ends at once, and they count as lost."""
+        if self._interrupted:
+            if task is not None:
+                task.cancel()
+            return
+        self._interrupted = True
+        self._line.stop("interrupted")
+        self._progress.say(f"stopping: {self._line.in_flight} calls are in flight; press Ctrl-C again to end at once and lose them")
+
+    async def _trial(self, trial: PlannedTrial, slots: asyncio.Semaphore) -> None:
+        async with slots:
+            if self._line.stopping is not None:
+                return
+            memory = self._memories[trial.id]
+            self._open(trial, memory)
+            run, route = self._runs[trial.run_id]
+            table = Table(trial, self._plan.edition, run.seed, route, self._line, self._journal, memory, _now_ms)
+            self._board.playing(trial, table)
+            try:
+                async with asyncio.timeout(self._plan.sweep.sweep.trial_seconds):
+                    await table.play()
+            except Infrastructure as failure:
+                await self._failed(trial, memory, failure)
+            except TimeoutError:
+                await self._failed(trial, memory, Infrastructure(*table.waits_for, "trial_deadline"))
+            except Parked as parked:
+                self._line.stop(str(parked))
+            except Draining:
+                pass
+            else:
+                self._failures = 0
+                self._board.scored(trial)
+            finally:
+                self._board.left(trial)
+
+    def _open(self, trial: PlannedTrial, memory: Memory) -> None:
+        """Notes what a killed driver lost, and opens the next attempt where the last one failed."""
+        for event in memory.dangling:
+            self._journal.note(
+                Event(event.run, event.trial, event.attempt, event.turn, "lost", event.call, event.ask, _now_ms(), event.body)
+            )
+            memory.lose(event)
+        memory.dangling = []
+        if memory.failed is not None:
+            memory.reopen(memory.attempt + 1)
+            self._journal.note(Event(trial.run_id, trial.id, memory.attempt, 0, "attempt", "", 0, _now_ms(), {"of": MAX_ATTEMPTS}))
+
+    async def _failed(self, trial: PlannedTrial, memory: Memory, failure: Infrastructure) -> None:
+        body = {"cause": failure.cause, "detail": failure.detail}
+        await self._journal.append(
+            Event(trial.run_id, trial.id, memory.attempt, failure.turn, "infrastructure", failure.call, 0, _now_ms(), body)
+        )
+        self._failures += 1
+        self._board.failed(failure.cause)
+        if self._failures >= BREAKER:
+            last = f"its {failure.call} call: {failure.cause} {failure.detail}".rstrip()
+            self._line.stop(f"{BREAKER} trials in a row ended by infrastructure, the last one at {last}")
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that a user should see first out of a group."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            return _first(error)
+        if isinstance(error, Deep20RayError):
+            return error
+    return group.exceptions[0]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
