@@ -73,7 +73,8 @@ real-model: setup
 	$(BIN)/python tests/real_model/play.py
 
 bench: setup
-	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+	$(BIN)/python -m benchmarks.overhead --trials 100 --questions 10
+	$(BIN)/python -m benchmarks.overhead --trials 60 --questions 20 --latency 0
 
 # ---- check
 
