@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / ".tools" / "real-model"
 PYTHON = TOOLS / "bin" / "python"
 MODEL = "smollm2-135m-instruct"
-SUBJECTS = ("T-0011", "T-0008")
+SUBJECTS = ("T-0008", "T-0011")
 
 
 def main() -> None:
@@ -85,7 +85,7 @@ def server(log: Path) -> Iterator[str]:
 def sweep_text(base_url: str) -> str:
     """The sweep: two subjects, one round, one model for everything but one Guesser."""
     support = "\n".join(
-        f'[support.{role}]\naccount = "local"\nmodel = "{MODEL}"\nmax_output_tokens = 400\ntemperature = 0.0'
+        f'[support.{role}]\naccount = "local"\nmodel = "{MODEL}"\nmax_output_tokens = 600\ntemperature = 0.5'
         for role in ("oracle", "reviewer", "judge", "validator")
     )
     return f"""

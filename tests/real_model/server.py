@@ -27,6 +27,8 @@ def main() -> None:
     settings.model.path = str(weights())
     settings.model_alias = {NAME}
     settings.n_ctx, settings.n_parallel = 8192, 1
+    # A model this small repeats itself to the limit otherwise; requests don't say, so the server's own setting counts.
+    settings.sampling.penalty_repeat, settings.sampling.dry_multiplier = 1.15, 0.8
     settings.hostnames, settings.port = ["127.0.0.1"], 0
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 2
     server = xllamacpp.Server(settings)
