@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from deep20ray_actors.outcomes import Audit
-
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
 from deep20ray_cluster.plan import FETCH_POLICY, REUSE_POLICY, Plan, PlannedRun, PlannedTrial, search_backend

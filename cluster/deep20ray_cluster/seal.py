@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from deep20ray.canonical import Digest, canonical, sha256
+from deep20ray.seeds import TrialId
 from deep20ray_artifacts import statement, tables
 from deep20ray_artifacts.errors import WriteFailed
 from deep20ray_artifacts.files import sync_folder, write_atomic
 from deep20ray_artifacts.schemas import TABLES
-
-from deep20ray.canonical import Digest, canonical, sha256
-from deep20ray.seeds import TrialId
 from deep20ray_cluster.errors import SealFailed
 from deep20ray_cluster.folder import SweepFolder
 from deep20ray_cluster.journal import Event, Journal, chain_of

@@ -6,16 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from deep20ray.actions import Guess
+from deep20ray.answers import Role, Token
+from deep20ray.game import Exchange, Reminder, View
+from deep20ray.subjects import TrustedSubject
 from deep20ray_actors.config import PromptTexts, RouteConfig, Timeouts
 from deep20ray_actors.host import RoleHost, Surroundings
 from deep20ray_actors.messages import GuesserMessage, JudgeMessage, Message, OracleMessage, ResultItem, ReviewerMessage, ValidatorMessage
 from deep20ray_actors.outcomes import Call, CallResult, Lease
 from deep20ray_actors.providers.transport import REPLY_MAX, HttpTransport
-
-from deep20ray.actions import Guess
-from deep20ray.answers import Role, Token
-from deep20ray.game import Exchange, Reminder, View
-from deep20ray.subjects import TrustedSubject
 
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "recorded"
 NOW = datetime(2026, 11, 1, 12, 0, 0, tzinfo=UTC)

@@ -4,6 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deep20ray.answers import Role
 from deep20ray_actors.config import Sampling
 from deep20ray_actors.outcomes import (
     Completed,
@@ -23,10 +27,6 @@ from deep20ray_actors.outcomes import (
 from deep20ray_actors.providers.chat import build, read
 from deep20ray_actors.providers.usage import cost_microusd, read_usage
 from deep20ray_actors.providers.wire import Reading, WireReply
-from hypothesis import given
-from hypothesis import strategies as st
-
-from deep20ray.answers import Role
 from tests.actors.support import MESSAGES, NOW, completion, dumped, route
 
 SECRET = "Halley"
@@ -273,7 +273,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
     max_leaves=8,
 )
-PART = st.fixed_dictionaries({}, optional={name: JSON for name in ("content", "refusal", "tool_calls", "annotations", "reasoning", "role")})
+PART = st.fixed_dictionaries({}, optional=dict.fromkeys(("content", "refusal", "tool_calls", "annotations", "reasoning", "role"), JSON))
 CHOICE = st.fixed_dictionaries(
     {}, optional={"message": PART | JSON, "finish_reason": st.sampled_from(["stop", "length", "error", None]) | JSON, "error": JSON}
 )

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from deep20ray_actors.config import FileCredential, LiteralCredential
 from deep20ray_actors.credentials import read
 from deep20ray_actors.errors import CredentialUnusable

@@ -1,13 +1,13 @@
 """Evidence as it is judged is evidence as it is published, and says nothing by its order."""
 
 import pytest
-from deep20ray_actors.evidence import EXCERPT_MAX, SUMMARY_LABEL, fold, keep
-from deep20ray_actors.messages import ResultItem
-from deep20ray_actors.replies import Cited
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deep20ray.canonical import sha256
+from deep20ray_actors.evidence import EXCERPT_MAX, SUMMARY_LABEL, fold, keep
+from deep20ray_actors.messages import ResultItem
+from deep20ray_actors.replies import Cited
 from tests.actors.support import RESULTS
 
 

@@ -3,10 +3,10 @@
 import pickle
 
 import pytest
-from deep20ray_actors.messages import GuesserMessage, JudgeMessage, ReviewerMessage, SearchMessage
 from pydantic import ValidationError
 
 from deep20ray.answers import Role
+from deep20ray_actors.messages import GuesserMessage, JudgeMessage, ReviewerMessage, SearchMessage
 from tests.actors.support import MESSAGES, SUBJECT
 
 FIELDS = {

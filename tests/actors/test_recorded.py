@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+
+from deep20ray.answers import Role
 from deep20ray_actors.outcomes import Completed, Malformed, Throttled
 from deep20ray_actors.providers.chat import read
 from deep20ray_actors.providers.wire import Reading, WireReply
-
-from deep20ray.answers import Role
 from tests.actors.support import NOW, RECORDED, dumped
 
 yaml = pytest.importorskip("yaml")

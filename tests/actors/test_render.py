@@ -3,11 +3,11 @@
 import json
 
 import pytest
+
+from deep20ray.answers import Role, Token
 from deep20ray_actors.config import PromptTexts
 from deep20ray_actors.errors import RouteRefused
 from deep20ray_actors.render import answer_schema, chat_messages
-
-from deep20ray.answers import Role, Token
 from tests.actors.support import ASK, MESSAGES
 
 PROMPT = PromptTexts("Play.", "Labels mean this.", "Mind the format.")

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from deep20ray_actors.replies import STATEMENT_MAX, Cited, oracle_answer, reviewed_answer, validated_guess
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deep20ray.answers import Basis, Token, Verdict
+from deep20ray_actors.replies import STATEMENT_MAX, Cited, oracle_answer, reviewed_answer, validated_guess
 from tests.actors.support import RESULTS
 
 ALL = tuple(Token)

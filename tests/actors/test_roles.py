@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import ray
-from deep20ray_actors.config import LiteralCredential
-from deep20ray_actors.outcomes import Completed, Rejected
-from deep20ray_actors.roles import ACTORS
 from pytest_httpserver import HTTPServer
 
 from deep20ray.answers import Role
+from deep20ray_actors.config import LiteralCredential
+from deep20ray_actors.outcomes import Completed, Rejected
+from deep20ray_actors.roles import ACTORS
 from tests.actors.support import MESSAGES, call, completion, route
 
 

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from deep20ray.answers import Role
 from deep20ray_actors.config import FileCredential, LiteralCredential, RouteConfig, SearchConfig, Timeouts
 from deep20ray_actors.errors import RouteRefused
 from deep20ray_actors.messages import SearchMessage
@@ -25,10 +29,6 @@ from deep20ray_actors.outcomes import (
     Throttled,
     Transport,
 )
-from pytest_httpserver import HTTPServer
-from werkzeug import Request, Response
-
-from deep20ray.answers import Role
 from tests.actors.support import MESSAGES, FakeTime, call, completion, dumped, host, results_of, route
 
 CHAT = "/v1/chat/completions"
