@@ -46,24 +46,22 @@ async def bare(url: str, trials: int, questions: int) -> float:
     async with aiohttp.ClientSession(connector=connector) as session:
 
         async def trial() -> None:
-            said = 0
             for turn in range(questions + 1):
                 roles = ("guesser", "oracle", "reviewer") if turn < questions else ("guesser", "validator")
                 for role in roles:
                     if role == "oracle":
                         async with session.get(f"{url}/search", params={"q": "x", "format": "json"}) as response:
                             await response.json()
-                    messages = [{"role": "assistant"}] * said
+                    messages = [{"role": "assistant"}] * turn
                     async with session.post(f"{url}/{role}/v1/chat/completions", json={"messages": messages}) as response:
                         await response.json()
-                said += 1
 
         start = time.monotonic()
         await asyncio.gather(*(trial() for _ in range(trials)))
         return time.monotonic() - start
 
 
-def whole(url: str, trials: int, questions: int) -> tuple[float, float, int]:
+def whole(url: str, trials: int) -> tuple[float, float, int]:
     """Seconds of play, seconds of everything around it, and calls made, for the whole system."""
     accounts = "".join(
         f'[accounts.{role}]\nkind = "openai-chat"\nbase_url = "{url}/{role}/v1"\nmax_concurrency = 10000\n' for role in ROLES
@@ -115,13 +113,14 @@ def main() -> None:
     with server(args.latency, args.questions) as url:
         floor = asyncio.run(bare(url, args.trials, args.questions))
         before = resource.getrusage(resource.RUSAGE_SELF)
-        play, around, calls = whole(url, args.trials, args.questions)
+        play, around, calls = whole(url, args.trials)
         after = resource.getrusage(resource.RUSAGE_SELF)
     cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / calls * 1000
     print(f"bare calls    wall/ideal {floor / ideal:.3f}" if ideal else f"bare calls    {args.trials * in_row / floor:,.0f} calls/s")
     print(f"whole system  wall/ideal {play / ideal:.3f}" if ideal else f"whole system  {calls / play:,.0f} calls/s")
     print(
-        f"whole system / bare calls {play / floor:.3f}; {calls} calls at {calls / play:,.0f}/s; driver CPU {cpu:.2f} ms a call; start and sealing {around:.1f} s"
+        f"whole system / bare calls {play / floor:.3f}; {calls} calls at {calls / play:,.0f}/s; driver CPU {cpu:.2f} ms a call; "
+        f"start and sealing {around:.1f} s"
     )
 
 

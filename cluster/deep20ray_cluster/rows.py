@@ -46,7 +46,7 @@ def run_rows(plan: Plan, run: PlannedRun, events: Sequence[Event]) -> Rows:
                 served[call.key["call"]].add(call.audit.served_model)
         _turn_rows(rows, trial, by_trial[trial.id])
         rows["trials"].append(_trial_row(trial, by_trial[trial.id], calls, rows))
-        _call_rows(rows, trial, calls)
+        _call_rows(rows, calls)
     rows["subjects"] = [_subject_row(trial) for trial in _one_per_subject(run)]
     rows["roles"] = list(_role_rows(plan, run, served))
     rows["run"] = [_run_row(plan, run, rows["trials"])]
@@ -224,7 +224,7 @@ def _prompt(plan: Plan, call: str) -> tuple[str, str] | None:
     return None if prompt is None else (prompt.revision, prompt.digest)
 
 
-def _call_rows(rows: Rows, trial: PlannedTrial, calls: list[_Call]) -> None:
+def _call_rows(rows: Rows, calls: list[_Call]) -> None:
     for call in calls:
         audit = call.audit
         revision, digest = call.prompt or (None, None)

@@ -127,7 +127,7 @@ class _Unreadable:
     """Content that is neither text, nor parts with text, nor absent."""
 
 
-def _visible(content: object) -> str | None | _Unreadable:
+def _visible(content: object) -> str | _Unreadable | None:
     if content is None or isinstance(content, str):
         return None if content is None else storable(content)
     if isinstance(content, list) and all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in content):

@@ -128,7 +128,7 @@ def _session(context: ssl.SSLContext) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(limit=0, limit_per_host=0, ssl=context, keepalive_timeout=30.0)
     session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
     # aiohttp sends a GET again by itself when the connection breaks, uncounted; it has no public switch for that.
-    session._retry_connection = False
+    session._retry_connection = False  # noqa: SLF001
     return session
 
 
