@@ -166,7 +166,9 @@ def keys_new(
     """Make an Ed25519 key pair. The private file is readable by its owner alone."""
     from deep20ray_artifacts.signing import new_key
 
-    print(new_key(directory, name, throwaway=throwaway))
+    key = new_key(directory, name, throwaway=throwaway)
+    print(key.private)
+    print(key.public)
 
 
 def main() -> int:
