@@ -147,7 +147,7 @@ async def test_losses_beyond_the_budget_fail_every_call_that_waits_and_every_lat
         await settle()
         cast.actors[-1].die()
         await settle()
-    with pytest.raises(ClusterFailed, match="judge worker was lost 2 times.*it died.*resume"):
+    with pytest.raises(ClusterFailed, match=r"judge worker was lost 2 times.*it died.*resume"):
         await ask
     with pytest.raises(ClusterFailed):
         await pool.ask(CALL)
