@@ -78,7 +78,7 @@ def opened(path: Path) -> Iterator[Folder]:
     Raises:
         FolderRefused: no such folder, or a link.
     """
-    absolute = Path(os.path.abspath(path))  # no resolve(): it would follow the link that is to be refused
+    absolute = path.absolute()  # not resolve(): it would follow the link that is to be refused
     try:
         descriptor = os.open(absolute, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:

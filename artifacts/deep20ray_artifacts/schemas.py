@@ -1,7 +1,8 @@
 """The public tables of a run: names, columns, types. The closed list; a changed column is a new ``ARTIFACT_SCHEMA``.
 
-One file per table, Arrow IPC file format, uncompressed. Times are UTC milliseconds, money is integer micro-dollars and null where
-unknown, digests are 64 lower-case hex digits. Nothing private has a column here: no prompt, reasoning, statement, trace, call id or credential.
+One file per table, Arrow IPC file format, uncompressed. Times are UTC milliseconds, money is integer micro-dollars, null where
+unknown, digests are 64 lower-case hex digits. Nothing private has a column here: no prompt, reasoning, statement, trace, call id or
+credential.
 """
 
 import hashlib
@@ -188,7 +189,7 @@ _VIOLATIONS = _table(
 )
 
 _REPAIRS = _table(
-    **{name: type_ for name, type_ in _CALL.items()},
+    **_CALL,
     cause=pa.string(),
     cost_microusd=_maybe(pa.int64()),
 )

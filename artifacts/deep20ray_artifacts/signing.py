@@ -82,19 +82,22 @@ def new_key(folder: Path, name: str, throwaway: bool = False) -> NewKey:
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_new(private_path, mark + private, 0o600)
-        try:
-            write_new(public_path, mark + public, 0o644)
-        except OSError:
-            with suppress(OSError):
-                private_path.unlink()
-            raise
+        _write_pair((private_path, mark + private), (public_path, mark + public))
         sync_folder(folder)
-    except FileExistsError:
-        raise KeyRefused(f"{private_path} or its .pub was just made by someone else; choose another name") from None
     except OSError as error:
         raise WriteFailed(f"can't write a key to {folder}: {error.strerror or error}; choose another folder") from None
     return NewKey(keyid(key.public_key()), private_path, public_path)
+
+
+def _write_pair(private: tuple[Path, bytes], public: tuple[Path, bytes]) -> None:
+    """Both files or neither. Raises OSError."""
+    write_new(*private, 0o600)
+    try:
+        write_new(*public, 0o644)
+    except OSError:
+        with suppress(OSError):
+            private[0].unlink()
+        raise
 
 
 def load_private(path: Path) -> SigningKey:

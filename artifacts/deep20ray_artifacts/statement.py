@@ -13,7 +13,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 import deep20ray
 from deep20ray.canonical import canonical
-from deep20ray.score import METHOD
 from deep20ray_artifacts import strict_json
 from deep20ray_artifacts.errors import InvalidRecord, StatementRefused
 from deep20ray_artifacts.schemas import ARTIFACT_SCHEMA, TABLES, schema_digest
@@ -22,6 +21,8 @@ from deep20ray_artifacts.tables import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, PLAN_N
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE: Final = "https://deep20ray.example/attestations/run/v1"
+SCORING: Final = "average-then-average-v1"
+"""``deep20ray.score.METHOD``, not imported: it would load scipy into everything that signs or verifies."""
 FILE_NAMES: Final = tuple(sorted([*(f"{name}.arrow" for name in TABLES), PLAN_NAME]))
 """Every file of a run but the statement or attestation over them: a closed list per artifact schema version."""
 
@@ -209,7 +210,7 @@ def build_statement(facts: RunFacts, files: Iterable[FileEntry], producer: Produ
     predicate = {
         **facts.model_dump(),
         "artifact_schema": ARTIFACT_SCHEMA,
-        "scoring": METHOD,
+        "scoring": SCORING,
         "files": [
             {"name": e.name, "bytes": e.bytes, "rows": e.rows, "schema_sha256": e.schema_sha256, "media_type": e.media_type}
             for e in entries

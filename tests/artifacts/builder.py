@@ -18,13 +18,14 @@ from deep20ray.actions import Ask, Guess, Violation, ViolationKind
 from deep20ray.adjudication import Final, decide
 from deep20ray.answers import Role, Token, Verdict
 from deep20ray.canonical import canonical, digest_of, sha256
-from deep20ray.editions import Edition, edition as edition_of
+from deep20ray.editions import Edition
+from deep20ray.editions import edition as edition_of
 from deep20ray.game import Ended, Game
 from deep20ray.seeds import trial_id, variation_token
 from deep20ray.subjects import Cohort, Subject, TrustedSubject, protocol_version
 from deep20ray_artifacts.chain import head_of
 from deep20ray_artifacts.schemas import TABLES, schema_digest
-from deep20ray_artifacts.signing import sign_payload, load_private, sign_run
+from deep20ray_artifacts.signing import load_private, sign_payload, sign_run
 from deep20ray_artifacts.statement import Journal, Model, RunFacts, RunLimits, build_statement, time_text
 from deep20ray_artifacts.tables import ARROW_MEDIA_TYPE, FileEntry, build_table, write_plan, write_table
 from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME
