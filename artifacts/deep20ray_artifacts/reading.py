@@ -4,11 +4,15 @@ Arrow's reader trusts offsets and types in the file; without these two steps, in
 """
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deep20ray_artifacts.errors import TableRefused
 from deep20ray_artifacts.ipc_layout import UnsafeLayout, check_layout
 from deep20ray_artifacts.limits import Limits
 from deep20ray_artifacts.schemas import TABLES
+
+_LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999: Arrow holds later times, Python can't."""
 
 
 def read_table(name: str, data: bytes, rows: int, limits: Limits) -> pa.Table:
@@ -19,7 +23,7 @@ def read_table(name: str, data: bytes, rows: int, limits: Limits) -> pa.Table:
 
     Raises:
         TableRefused: compression, dictionaries, extension types, another schema, bad offsets or UTF-8, another number of rows,
-            a null in a required column.
+            a null in a required column, a time outside the years 1970 to 9999.
     """
     where = f"{name}.arrow"
     if rows > limits.table_rows:
@@ -42,6 +46,8 @@ def read_table(name: str, data: bytes, rows: int, limits: Limits) -> pa.Table:
     for field in table.schema:
         if not field.nullable:
             _check_no_nulls(where, field, table.column(field.name))
+        if pa.types.is_timestamp(field.type):
+            _check_times(where, field, table.column(field.name))
     return table
 
 
@@ -50,6 +56,12 @@ def _check_no_nulls(where: str, field: pa.Field, column: pa.ChunkedArray) -> Non
         raise TableRefused(f"{where}: column {field.name} has an empty value, which it must not; get the run again from its source")
     if pa.types.is_list(field.type) and any(chunk.flatten().null_count for chunk in column.chunks):
         raise TableRefused(f"{where}: column {field.name} has an empty item, which it must not; get the run again from its source")
+
+
+def _check_times(where: str, field: pa.Field, column: pa.ChunkedArray) -> None:
+    ends = pc.min_max(column.cast(pa.int64())).as_py()
+    if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] <= _LAST_MS:
+        raise TableRefused(f"{where}: column {field.name} has a time outside the years 1970 to 9999; get the run again from its source")
 
 
 def _line(error: Exception) -> str:
