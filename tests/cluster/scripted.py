@@ -1,7 +1,8 @@
-"""A provider and a search engine that follow a script, as a process of their own: ``python -m tests.cluster.scripted WORLD.json LOG.jsonl``.
+"""A provider and a search engine that follow a script, as a process of their own: ``python -m tests.cluster.scripted WORLD.json LOG.jsonl [PORT]``.
 
 Each role has its own base URL (``/ROLE/v1``). Every request is logged as it came. The world says what each role answers; a reply
-is a function of the request alone, faults of how often that request was seen.
+is a function of the request alone, faults of how often that request was seen. The world's file is read anew for each request, so
+that a test may mend what it broke.
 """
 
 import asyncio
@@ -23,10 +24,15 @@ GAME: list[dict[str, Any]] = [
 class Script:
     """One world's answers."""
 
-    def __init__(self, world: dict[str, Any], log: Path) -> None:
-        self.world = world
+    def __init__(self, world: Path, log: Path) -> None:
+        self._world = world
         self.log = log.open("a", encoding="utf-8")
         self.seen: Counter[str] = Counter()
+
+    @property
+    def world(self) -> dict[str, Any]:
+        world: dict[str, Any] = json.loads(self._world.read_text())
+        return world
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         """A chat completion for one role."""
@@ -34,8 +40,8 @@ class Script:
         self._write(role, request, body)
         self.seen[role + body.decode()] += 1
         fault = self.world.get("faults", {}).get(role)
-        if fault and self.seen[role + body.decode()] <= fault["times"]:
-            return web.json_response({"error": {"message": "scripted"}}, status=fault["status"], headers=fault.get("headers", {}))
+        if fault and self.seen[role + body.decode()] <= fault.get("times", 1_000_000):
+            return _fault(request, fault)
         await asyncio.sleep(self.world.get("latency", {}).get(role, 0))
         content = self._say(role, json.loads(body)["messages"])
         text = content if isinstance(content, str) else json.dumps(content)
@@ -74,7 +80,17 @@ class Script:
         self.log.flush()
 
 
-async def serve(world: dict[str, Any], log: Path) -> None:
+def _fault(request: web.Request, fault: dict[str, Any]) -> web.StreamResponse:
+    if fault.get("close"):
+        assert request.transport is not None
+        request.transport.abort()
+    if "html" in fault:
+        return web.Response(text=fault["html"], content_type="text/html", status=fault.get("status", 200))
+    error = fault.get("error", {"message": "scripted"})
+    return web.json_response({"error": error}, status=fault.get("status", 500), headers=fault.get("headers", {}))
+
+
+async def serve(world: Path, log: Path, port: int = 0) -> None:
     """Serves until standard input ends."""
     script = Script(world, log)
     app = web.Application()
@@ -82,7 +98,7 @@ async def serve(world: dict[str, Any], log: Path) -> None:
     app.router.add_get("/search", script.search)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", port)
     await site.start()
     host, port = runner.addresses[0][:2]
     print(json.dumps({"url": f"http://{host}:{port}"}), flush=True)
@@ -91,4 +107,4 @@ async def serve(world: dict[str, Any], log: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])))
+    asyncio.run(serve(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] else 0))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -49,9 +50,9 @@ class Actor:
     async def collect(self, wait_seconds: float) -> list[CallResult]:
         self.news.clear()
         if not self.finished:
-            news = asyncio.ensure_future(self.news.wait())
+            news: asyncio.Future[Any] = asyncio.ensure_future(self.news.wait())
             try:
-                await asyncio.wait({news, self._dead}, timeout=wait_seconds, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([news, self._dead], timeout=wait_seconds, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 news.cancel()
         if self._dead.done():

@@ -12,12 +12,12 @@ ROLES = ("guesser", "oracle", "reviewer", "judge", "validator")
 
 
 @contextmanager
-def scripted(folder: Path, world: dict[str, Any]) -> Iterator[tuple[str, Path]]:
+def scripted(folder: Path, world: dict[str, Any], port: int = 0) -> Iterator[tuple[str, Path]]:
     """A scripted server in its own process: its address and its log."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "world.json").write_text(json.dumps(world))
+    become(folder, world)
     log = folder / "requests.jsonl"
-    command = [sys.executable, "-m", "tests.cluster.scripted", str(folder / "world.json"), str(log)]
+    command = [sys.executable, "-m", "tests.cluster.scripted", str(folder / "world.json"), str(log), str(port)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     try:
         assert process.stdout is not None
@@ -25,6 +25,12 @@ def scripted(folder: Path, world: dict[str, Any]) -> Iterator[tuple[str, Path]]:
     finally:
         process.kill()
         process.communicate()
+
+
+def become(folder: Path, world: dict[str, Any]) -> None:
+    """Changes the world of the server in ``folder``, from its next request on."""
+    (folder / "world.part").write_text(json.dumps(world))
+    (folder / "world.part").replace(folder / "world.json")
 
 
 def sweep_text(

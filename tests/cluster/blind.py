@@ -1,0 +1,172 @@
+"""Plays a world with real tables, pools and role hosts over real HTTP, without Ray; and compares what a role was sent in two of them."""
+
+import asyncio
+import json
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from deep20ray.answers import Role
+from deep20ray.subjects import Subject
+from deep20ray_actors.config import LiteralCredential, RouteConfig
+from deep20ray_actors.host import RoleHost, Surroundings
+from deep20ray_actors.outcomes import Call, CallResult
+from deep20ray_actors.providers.transport import HttpTransport
+from deep20ray_cluster.drive import Drive
+from deep20ray_cluster.journal import Event
+from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.plan import Plan, load_cohort, resolve
+from deep20ray_cluster.pools import Handle
+from deep20ray_cluster.progress import Progress
+from deep20ray_cluster.ray_local import Session
+from deep20ray_cluster.routes import routes_of
+from deep20ray_cluster.sweep import parse_sweep
+
+from .fakes import MemoryJournal
+from .provider import Provider, Seen, World
+from .worlds import ROLES, sweep_text
+
+CALLS: Mapping[str, tuple[str, ...]] = {role: (("search", role) if role == "oracle" else (role,)) for role in ROLES}
+"""Each role's calls; the Oracle also searches."""
+HEADERS = {
+    "POST": {"accept", "accept-encoding", "content-length", "content-type", "user-agent"},
+    "GET": {"accept", "accept-encoding", "user-agent"},
+}
+"""All the headers that a request may have, besides Host and Authorization."""
+FIELDS = {"max_completion_tokens", "messages", "model", "response_format", "seed"}
+"""All that a body may have where nothing more is configured."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """One world, played."""
+
+    seen: tuple[Seen, ...]
+    authorizations: tuple[tuple[str, str | None], ...]
+    journal: tuple[str, ...]
+    """Its events without their times."""
+
+    def sent(self, role: str, turns: Iterable[int] | None = None) -> dict[tuple[str, int, str], list[tuple[Any, ...]]]:
+        """What the role was sent, try by try, by category, turn and call."""
+        groups: dict[tuple[str, int, str], list[tuple[Any, ...]]] = {}
+        for seen in self.seen:
+            if seen.call in CALLS[role] and (turns is None or seen.turn in turns):
+                groups.setdefault((seen.category, seen.turn, seen.call), []).append(seen.wire)
+        return groups
+
+
+def differences(one: Played, other: Played, role: str, turns: Iterable[int] | None = None) -> list[str]:
+    """Where the role could tell the two apart. Retries collapse: a turn's distinct requests in order count, and its last one."""
+    left, right = one.sent(role, turns), other.sent(role, turns)
+    found = [f"{at}: sent in one world only" for at in sorted(left.keys() ^ right.keys())]
+    for at in sorted(left.keys() & right.keys()):
+        if list(dict.fromkeys(left[at])) != list(dict.fromkeys(right[at])):
+            found.append(f"{at}: {left[at]} is not {right[at]}")
+        elif left[at][-1] != right[at][-1]:
+            found.append(f"{at}: another one at last")
+    return found
+
+
+def differ_elsewhere(one: Played, other: Played, role: str) -> bool:
+    """Whether the worlds differ on another role's wire or in the journal."""
+    return one.journal != other.journal or any(differences(one, other, each) for each in ROLES if each != role)
+
+
+def oddities(played: Played) -> list[str]:
+    """Headers and fields that no request may have: conversation, user, metadata, cache or idempotency keys and the like."""
+    found = []
+    for seen in played.seen:
+        names = [name.lower() for name, _ in seen.headers]
+        extra = [*set(names) - HEADERS[seen.method], *(name for name in names if names.count(name) > 1)]
+        fields = set(json.loads(seen.body)) - FIELDS if seen.body else set()
+        query = "" if seen.method == "POST" else "q="
+        target = {"POST": f"/{seen.call}/v1/chat/completions", "GET": "/search?"}[seen.method] + query
+        if extra or fields or not seen.target.startswith(target) or (seen.method == "POST" and seen.target != target):
+            found.append(f"{seen.call}: {extra} {sorted(fields)} {seen.target}")
+    return found
+
+
+def trace(events: Iterable[Event]) -> tuple[str, ...]:
+    """Events as comparable lines, without their times and their run, whose name holds a time."""
+    return tuple(json.dumps([e.trial, e.attempt, e.turn, e.kind, e.call, e.ask, e.body], sort_keys=True) for e in events)
+
+
+class FakeTime:
+    """Seconds that pass at once, and only when someone waits."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    async def wait(self, seconds: float) -> None:
+        """Moves on."""
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+
+class LocalActor:
+    """A role host behind the pools' protocol. What goes in and out is copied, as between processes."""
+
+    def __init__(self, host: RoleHost) -> None:
+        self._host = host
+
+    async def ready(self) -> None:
+        """See Handle."""
+
+    async def submit(self, calls: list[Call]) -> None:
+        """See Handle."""
+        await self._host.submit(pickle.loads(pickle.dumps(calls)))
+
+    async def collect(self, wait_seconds: float) -> list[CallResult]:
+        """See Handle."""
+        results: list[CallResult] = pickle.loads(pickle.dumps(await self._host.collect(wait_seconds)))
+        return results
+
+    async def close(self) -> None:
+        """See Handle."""
+        await self._host.close()
+
+
+def key_of(role: str) -> str:
+    """The role's own credential."""
+    return f"key-of-the-{role}"
+
+
+def play(world: World) -> Played:
+    """Plays a world to the end of its game. Every world is the same trial of the same run: identity and seeds agree."""
+    return asyncio.run(_play(world))
+
+
+async def _play(world: World) -> Played:
+    time = FakeTime()
+    provider = Provider([world], time.wait)
+    runner, url = await provider.start()
+    journal = MemoryJournal()
+    try:
+        plan = _plan(world, url)
+        trials = list(plan.trials())
+        routes = routes_of(plan, {role: LiteralCredential(key_of(role)) for role in ROLES}, None)
+        starters = {role: _starter(role, routes[role], time) for role in Role}
+        memories = {trial.id: Memory() for trial in trials}
+        drive = Drive(plan, journal, memories, Progress(), starters, lambda: None)  # type: ignore[arg-type]
+        assert await drive.play(trials, Session()) == (None, False)
+    finally:
+        await runner.cleanup()
+    assert journal.events[-1].kind == "ended", journal.events[-1]
+    return Played(tuple(provider.seen), tuple(provider.authorizations), trace(journal.events))
+
+
+def _plan(world: World, url: str) -> Plan:
+    sweep = parse_sweep(sweep_text(url, subjects=("T-0008",)), "sweep.toml")
+    plan = resolve(sweep, load_cohort(sweep, Path()), datetime(2026, 12, 1, tzinfo=UTC))
+    (run,) = plan.runs
+    (trial,) = run.trials
+    subject = Subject(trial.subject.id, world.category, trial.subject.reference, world.subject)
+    return replace(plan, runs=(replace(run, trials=(replace(trial, subject=subject),)),))
+
+
+def _starter(role: Role, routes: Mapping[str, RouteConfig], time: FakeTime) -> Callable[[], Handle]:
+    around = Surroundings(lambda: time.seconds, lambda: datetime(2026, 12, 1, tzinfo=UTC), time.wait, lambda: 0.0)
+    return lambda: LocalActor(RoleHost(role, routes, around, HttpTransport(sleep=around.sleep, jitter=around.jitter)))
