@@ -185,12 +185,17 @@ def parse_sweep(text: str, where: str) -> Sweep:
         SweepError: as for ``read_sweep``.
     """
     try:
-        return Sweep.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+        values = tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError, and a number with too many digits
         raise SweepError(f"{where}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise SweepError(f"{where}: nested too deep; see docs/sweep-file.md") from None
+    try:
+        return Sweep.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "file"
+        parts = (str(part) for part in first["loc"])
+        place = ".".join(part if part.isprintable() else ascii(part) for part in parts) or "file"
         message = (
             "unknown key; see docs/sweep-file.md" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
         )

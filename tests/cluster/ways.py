@@ -158,7 +158,10 @@ def _judge(world: World) -> Iterator[tuple[str, World]]:
 def _validator(world: World) -> Iterator[tuple[str, World]]:
     yield "answers", replace(world, tokens=_OTHER_FINALS)
     yield "history", replace(world, guesser=_OTHER_START)
-    yield "verdict on an earlier guess", replace(world, verdicts={"kite": "YES"}, guesser=(*GAME[:3], Guess("ball", "a toy").canonical, *GAME[4:]))
+    yield (
+        "verdict on an earlier guess",
+        replace(world, verdicts={"kite": "YES"}, guesser=(*GAME[:3], Guess("ball", "a toy").canonical, *GAME[4:])),
+    )
     yield "search page, evidence", replace(world, pages=world.pages[:1], cited=())
     yield "everything", _everything(world, tokens=_OTHER_FINALS, pages=world.pages[:1], cited=(), guesser=_OTHER_START)
 
