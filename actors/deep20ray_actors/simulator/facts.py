@@ -58,7 +58,7 @@ SUBJECTS: dict[str, str] = {
 Albert Einstein: male science physics ~maths nobel german european ~music ~philosophy
 Albert Schweitzer: male writing music religion philosophy medicine nobel peace ~german ?french european
 Stephen King: male alive modern writing novels horror american
-Genghis Khan (Chinggis Khan; Temujin): male old war ruler asian
+Genghis Khan (Chinggis Khan; Temujin): male old war ruler asian ?violent
 Isaac Newton: male old science physics maths british european ~religion
 Marie Curie: science physics nobel european
 Charles Darwin: male science writing british european
@@ -72,8 +72,8 @@ Pablo Picasso: male painting european
 Vincent van Gogh: male painting european
 Frida Kahlo: modern painting
 Wolfgang Amadeus Mozart: male old music composer european
-Ludwig van Beethoven: male old music composer german european
-Johann Sebastian Bach: male old music composer german european ~religion
+Ludwig van Beethoven: male old music composer ~german european
+Johann Sebastian Bach: male old music composer ~german european ~religion
 Elvis Presley: male modern music american acting
 Bob Dylan: male alive modern music composer writing nobel american
 William Shakespeare: male old writing british european ~acting
@@ -86,7 +86,7 @@ Napoleon Bonaparte (Napoleon): male old war ruler politics french european
 Julius Caesar: male old war ruler politics writing european violent
 Alexander the Great: male old war ruler european
 Cleopatra: old ruler african
-Attila: male old war ruler
+Attila: male old war ruler ?european ?asian
 Kublai Khan: male old war ruler asian
 Queen Victoria: ruler british european
 Winston Churchill: male politics writing nobel british european ~war
@@ -96,13 +96,13 @@ Nelson Mandela: male modern politics nobel peace african
 Mahatma Gandhi: male politics asian violent ~religion ~philosophy
 Martin Luther King: male modern religion politics? nobel peace american violent
 Mother Teresa: modern religion nobel peace european
-Martin Luther: male old religion writing german european
-Immanuel Kant: male old philosophy writing german european
-Karl Marx: male philosophy writing german european ~politics
+Martin Luther: male old religion writing ~german european
+Immanuel Kant: male old philosophy writing ~german european
+Karl Marx: male philosophy writing ~german european ~politics
 Plato: male old philosophy writing european
 Confucius: male old philosophy asian ~religion
 Sigmund Freud: male medicine science writing european ~philosophy
-Florence Nightingale: medicine european ~writing
+Florence Nightingale: ~medicine european ~writing
 Louis Pasteur: male science french european ~medicine
 Marilyn Monroe: modern acting american
 Charlie Chaplin: male acting british european ~music
@@ -117,7 +117,7 @@ Mickey Mouse: male animal mouse film talks clothes
 Donald Duck: male animal duck film talks clothes
 Bugs Bunny: male animal film talks food
 Tom Cat (Tom): male animal cat film
-Hello Kitty: animal cat clothes child
+Hello Kitty: ~animal ~cat clothes child
 Winnie the Pooh: male animal book talks food british ~orange
 Paddington Bear: male animal book talks food british clothes
 Scooby-Doo: male animal dog film talks food detective
@@ -140,7 +140,7 @@ Tintin: male human comic detective talks clothes
 Asterix: male human comic hero talks clothes sword
 """,
     "mythological_figure": """
-Achilles: male greek mortal halfgod war troy weak
+Achilles: male greek mortal halfgod war troy weak ?king
 Hercules (Heracles): male greek halfgod labour ~mortal ~god
 Odysseus (Ulysses): male greek mortal war troy journey king trick wise
 Hector: male greek mortal war troy
@@ -149,10 +149,10 @@ Agamemnon: male greek mortal war troy king
 Paris of Troy (Paris): male greek mortal war troy love
 Helen of Troy (Helen): greek mortal halfgod troy love
 Aeneas: male greek mortal halfgod war troy journey ~king
-Perseus: male greek mortal halfgod labour king
+Perseus: male greek mortal halfgod ~labour king
 Theseus: male greek mortal labour king ~halfgod
 Jason: male greek mortal journey
-Orpheus: male greek mortal under journey love
+Orpheus: male greek mortal ~halfgod under journey love
 Medusa: greek mortal monster snakes ~animal
 Minotaur: male greek mortal monster animal
 Zeus: male greek god thunder king
@@ -165,7 +165,7 @@ Apollo: male greek god sun troy
 Hermes: male greek god trick journey
 Thor: male norse god thunder war ~mortal
 Odin: male norse god wise king war ~mortal
-Loki: male norse god trick ~mortal
+Loki: male norse ~god trick ~mortal
 Siegfried (Sigurd): male norse mortal weak
 Baldur: male norse god weak mortal
 Ra: male egypt god sun animal king
@@ -174,12 +174,12 @@ Osiris: male egypt god under king
 Isis: egypt god love ~wise
 """,
     "video_game_character": """
-Mario: male human nintendo moustache jump red brother plumber
+Mario: male human nintendo moustache jump red brother plumber ~space
 Luigi: male human nintendo moustache jump green brother plumber
 Wario: male human nintendo moustache yellow ~villain
 Princess Peach: human nintendo royal
 Bowser: male nintendo animal villain
-Yoshi: nintendo animal green eats jump
+Yoshi: ?male nintendo animal green eats jump
 Donkey Kong: male nintendo animal ape jump ~villain
 Link: male nintendo green sword
 Princess Zelda: nintendo royal
@@ -190,7 +190,7 @@ Fox McCloud: male nintendo animal gun space
 Sonic: male sega animal fast jump
 Tails: male sega animal yellow
 Doctor Eggman: male human sega moustache villain red
-Knuckles: male sega animal red
+Knuckles: male sega animal ~red
 Lara Croft: human gun tomb jump
 Master Chief: male human gun robot green space
 Pac-Man: male yellow eats
@@ -237,7 +237,7 @@ hinge: made hand metal house door moves
 doorbell: made hand house door power sound
 hammer: made hand metal tool house
 screwdriver: made hand metal tool house
-scissors: made hand metal tool house moves sharp
+pair of scissors (scissors): made hand metal tool house moves sharp
 knife: made hand metal tool house kitchen sharp
 spoon: made hand metal house kitchen
 cup: made hand house kitchen round
@@ -253,7 +253,7 @@ newspaper: made hand paper
 umbrella: made hand moves outdoors water
 hat: made hand wear soft house
 shoe: made hand wear house
-glasses: made hand wear glass face
+pair of glasses (glasses; spectacles): made hand wear glass face
 ring: made hand wear metal round
 clock: made house moves sound ~round
 telephone: made hand house power sound

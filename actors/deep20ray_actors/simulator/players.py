@@ -40,14 +40,14 @@ class Style:
     slips: float = 0.0
     """The chance of a reply that breaks the contract."""
     rash: float = 0.0
-    """The chance of guessing early anyway, after three questions."""
+    """The chance of guessing early anyway, after two questions, and then whatever comes to mind."""
 
 
 STYLES: Mapping[str, Style] = {
     "sim-gain": Style(error=0.02, greedy=True, sure=0.8),
     "sim-average": Style(error=0.1, greedy=False, sure=0.6),
     "sim-sloppy": Style(error=0.12, greedy=False, sure=0.55, slips=0.12),
-    "sim-hasty": Style(error=0.13, greedy=False, sure=0.4, rash=0.55),
+    "sim-hasty": Style(error=0.18, greedy=False, sure=0.4, rash=0.6),
 }
 ADJUDICATORS = ("sim-oracle", "sim-reviewer", "sim-judge", "sim-validator")
 
@@ -98,10 +98,11 @@ def _guess(model: str, messages: Sequence[Mapping[str, str]], rng: random.Random
     best = max(range(len(subjects)), key=lambda index: (weights[index], rng.random()))
     open_ = [each for each in PROPERTIES_OF[category[1]].values() if each.question not in answers]
     question = _question(model, style, subjects, weights, open_, rng)
-    rash = len(answers) >= 3 and rng.random() < style.rash
-    if question is None or weights[best] >= style.sure or rash:
-        return _action("GUESS", name=subjects[best].name, description=f"the {category[1].replace('_', ' ')} known as {subjects[best].name}")
-    return _action("ASK", question=question)
+    rash = len(answers) >= 2 and rng.random() < style.rash
+    if question is not None and weights[best] < style.sure and not rash:
+        return _action("ASK", question=question)
+    name = rng.choices(subjects, weights)[0].name if rash else subjects[best].name
+    return _action("GUESS", name=name, description=f"the {category[1].replace('_', ' ')} known as {name}")
 
 
 def _history(messages: Sequence[Mapping[str, str]]) -> tuple[dict[str, str], set[str]]:
@@ -208,7 +209,7 @@ def _token(value: float | None, tokens: Sequence[str]) -> str:
 
 def _oracle(data: Mapping[str, Any], tokens: Sequence[str], seed: object) -> Said:
     texts = [result["text"] for result in data["results"]]
-    found = strength(data["question"], data["subject"]["canonical_name"], texts)
+    found = strength(data["question"], _names(data["subject"]), texts)
     value = None if found is None else found[0]
     slip = chance(seed, "oracle")
     if value is not None and slip < 0.05:  # it misreads now and then: firmer, or weaker, than the text
@@ -220,7 +221,7 @@ def _oracle(data: Mapping[str, Any], tokens: Sequence[str], seed: object) -> Sai
 
 def _read(data: Mapping[str, Any], tokens: Sequence[str], luck: float, *, strict: bool) -> Said:
     """A Reviewer or Judge reading its evidence; a strict one sometimes takes a leaning, or a firm sentence, for less than it says."""
-    found = strength(data["question"], data["subject"]["canonical_name"], [item["excerpt"] for item in data["evidence"]])
+    found = strength(data["question"], _names(data["subject"]), [item["excerpt"] for item in data["evidence"]])
     value = None if found is None else found[0]
     if strict and value is not None:
         if value in (0.75, 0.25) and luck < 0.3:
@@ -230,13 +231,18 @@ def _read(data: Mapping[str, Any], tokens: Sequence[str], luck: float, *, strict
     return Said(json.dumps({"answer": _token(value, tokens), "basis": "evidence", "statement": "read from the evidence"}))
 
 
+def _names(subject: Mapping[str, Any]) -> list[str]:
+    """What a page may call the subject: its name, then its aliases, without an article."""
+    return [re.sub(r"^(the|a|an) ", "", name, flags=re.IGNORECASE) for name in (subject["canonical_name"], *subject["aliases"])]
+
+
 def _folded(name: str) -> str:
     return " ".join(re.sub(r"^(the|a|an) ", "", unicodedata.normalize("NFC", name).casefold().strip()).split())
 
 
 def _validate(data: Mapping[str, Any]) -> Said:
+    """One identity is one of the subject's names as a whole; a list of names never is."""
     name, subject = data["guess"]["name"], data["subject"]
-    several = re.search(r"\bor\b|[,;/]", name, re.IGNORECASE)
     known = {_folded(each) for each in (subject["canonical_name"], *subject["aliases"])}
-    verdict = Verdict.YES if not several and _folded(name) in known else Verdict.NO
+    verdict = Verdict.YES if _folded(name) in known else Verdict.NO
     return Said(json.dumps({"statement": "compared the names", "verdict": verdict.value}))

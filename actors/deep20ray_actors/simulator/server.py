@@ -74,7 +74,7 @@ def completion(body: bytes) -> dict[str, Any]:
     """The chat completion of a request body.
 
     Raises:
-        ValueError, KeyError, TypeError, IndexError, AttributeError: a body that is no chat request to one of the models.
+        ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError: a body that is no chat request to one of the models.
     """
     request = json.loads(body)
     model, messages = request["model"], request["messages"]
@@ -134,7 +134,7 @@ class _Provider:
             return web.json_response(completion(body), headers=self._limiter.headers)
         except KeyError as error:
             return _error(404, f"there is no model or field {error}", {})
-        except (ValueError, TypeError, IndexError, AttributeError) as error:
+        except (ValueError, TypeError, IndexError, AttributeError, RecursionError) as error:
             return _error(400, f"not a request that can be played: {error}", {})
 
     def _fault(self, body: bytes) -> str | None:

@@ -8,14 +8,18 @@ import hashlib
 import math
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from deep20ray_actors.simulator.facts import PROPERTIES, SUBJECTS
 
 HOST = "https://evidence.example"
 _LEANING = "By most accounts, "
+_GENERAL_KINDS = frozenset({"thing"})
+"""Categories whose subjects take an article."""
 _SENTENCES_A_PAGE = 7
+_SEARCHES_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +30,18 @@ class Property:
     question: str
     holds: str
     fails: str
+    article: bool
+    """Whether sentences call the subject "the" something."""
 
     def sentences(self, name: str) -> dict[str, float]:
         """Every sentence about this property, with how strongly it speaks for it: 1, 0.75, 0.25 or 0."""
-        holds, fails = self.holds.format(name), self.fails.format(name)
-        return {_LEANING + holds: 0.75, _LEANING + fails: 0.25, holds: 1.0, fails: 0.0}
+        first, inner = (f"The {name}", f"the {name}") if self.article else (name, name)
+        return {
+            _LEANING + self.holds.format(inner): 0.75,
+            _LEANING + self.fails.format(inner): 0.25,
+            self.holds.format(first): 1.0,
+            self.fails.format(first): 0.0,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +77,14 @@ _FORMS = {
 }
 
 
-def _property(key: str, text: str) -> Property:
+def _property(category: str, key: str, text: str) -> Property:
     verb, _, rest = text.partition("|")
     question, holds, fails = _FORMS[verb]
-    return Property(key, question.format(rest), holds.format(rest), fails.format(rest))
+    return Property(key, question.format(rest), holds.format(rest), fails.format(rest), category in _GENERAL_KINDS)
 
 
 PROPERTIES_OF: dict[str, dict[str, Property]] = {
-    category: {key: _property(key, text) for key, text in entries.items()} for category, entries in PROPERTIES.items()
+    category: {key: _property(category, key, text) for key, text in entries.items()} for category, entries in PROPERTIES.items()
 }
 QUESTIONS: dict[str, list[Property]] = defaultdict(list)
 """The properties that a question may mean: categories share some questions."""
@@ -128,11 +139,11 @@ for _number, _page in enumerate(PAGES):
         _POSTINGS[_word].append(_number)
 
 
-@cache
+@lru_cache(_SEARCHES_KEPT)
 def search(query: str, limit: int = 5) -> tuple[Page, ...]:
     """The pages that share the query's rarer words, best first. Ties go by page number."""
     scores: Counter[int] = Counter()
-    for word in set(_words(query)):
+    for word in sorted(set(_words(query))):  # in one order: sums of floats depend on it, and ties on the sums
         pages = _POSTINGS.get(word, [])
         if 0 < len(pages) < len(PAGES) / 2:
             weight = math.log(len(PAGES) / len(pages))
@@ -142,14 +153,23 @@ def search(query: str, limit: int = 5) -> tuple[Page, ...]:
     return tuple(PAGES[number] for number, score in best if score > 1)
 
 
-def strength(question: str, name: str, texts: list[str]) -> tuple[float, int, str] | None:
-    """What texts say about a question on a named subject: (strength, index of the text, the sentence), or None if they don't."""
+def strength(question: str, names: Sequence[str], texts: Sequence[str]) -> tuple[float, int, str] | None:
+    """What texts say about a question on a subject of these names: (strength, index of the text, the sentence), or None if they don't."""
     for each in QUESTIONS.get(question, ()):
-        for sentence, value in each.sentences(name).items():
-            for index, text in enumerate(texts):
-                if sentence in text:
-                    return value, index, sentence
+        for name in names:
+            for sentence, value in each.sentences(name).items():
+                for index, text in enumerate(texts):
+                    if _says(text, sentence):
+                        return value, index, sentence
     return None
+
+
+def _says(text: str, sentence: str) -> bool:
+    """Whether a text holds it as a whole sentence: what is said of a clock is not said of a lock."""
+    at = text.find(sentence)
+    while at > 0 and text[:at].rstrip(" ")[-1:] not in ("", ".", "!", "?", "\n"):
+        at = text.find(sentence, at + 1)
+    return at >= 0
 
 
 def chance(*parts: object) -> float:

@@ -1,6 +1,7 @@
 """The simulator as a process of its own, over real HTTP."""
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -98,7 +99,9 @@ def test_a_bad_request_is_refused_and_the_server_lives() -> None:
     with simulator() as url:
         post = f"{url}/v1/chat/completions"
         assert httpx.post(post, content=b"not json").status_code == 400
+        assert httpx.post(post, content=b"[" * 200_000).status_code == 400
         assert httpx.post(post, json=body("sim-oracle", "no json here")).status_code == 400
+        assert httpx.post(post, json={**body("sim-gain", GUESSER), "messages": None}).status_code == 400
         assert httpx.post(post, json=body("no-such-model", "{}")).status_code == 404
         assert httpx.post(post, json=body("sim-gain", GUESSER)).status_code == 200
 
@@ -111,6 +114,27 @@ def test_a_taken_port_is_one_line_and_exit_2() -> None:
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert str(port) in done.stderr
+
+
+@pytest.mark.parametrize("option", [("--rpm", "0"), ("--fault-rate", "1.5"), ("--latency-ms", "-1"), ("--port", "70000"), ("--rpm", "x")])
+def test_an_option_out_of_range_is_exit_2_without_a_traceback(option: tuple[str, str]) -> None:
+    done = subprocess.run([*COMMAND, *option], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert option[0] in done.stderr
+
+
+def test_it_ends_on_sigterm_and_where_nobody_holds_its_input() -> None:
+    with subprocess.Popen(COMMAND, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    done = subprocess.run(
+        [*COMMAND, "--exit-with-stdin"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
 
 
 def test_faults_depend_on_how_often_a_body_was_seen_and_end() -> None:
