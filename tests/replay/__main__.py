@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import deep20ray_cohorts
+from deep20ray.errors import Deep20RayError
 from deep20ray_cluster import driver
+from deep20ray_cluster.memory import MAX_ATTEMPTS
 from deep20ray_cluster.ray_local import ray_session
 from deep20ray_cluster.sweep import parse_sweep
 from tests.replay import compare
@@ -22,9 +24,11 @@ ROLES = ("guesser", "oracle", "reviewer", "judge", "validator")
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[str]:
+def server(folder: Path, salt: str) -> Iterator[str]:
     """The replay server's address."""
-    process = subprocess.Popen([sys.executable, "-m", "tests.replay.server", str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.replay.server", str(folder), salt], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -61,6 +65,7 @@ base_url = "{url}/{run.id}"
 {support}
 [[models]]
 id = "{run.slug}"
+name = {json.dumps(run.name)}
 account = "guesser"
 model = "guesser"
 """
@@ -71,8 +76,12 @@ def play(run: Run, url: str, out: Path) -> Path | None:
     text = sweep_of(run, url)
     options = driver.Options(os.environ)
     done = driver.start(parse_sweep(text, run.id), text, out, out, options)
-    while done.owed and not done.sealed:
+    for _ in range(MAX_ATTEMPTS * len(run.games)):
+        if done.sealed or done.interrupted or not done.owed:
+            break
         done = driver.resume(out, options, repair=True)
+    if done.interrupted:
+        raise KeyboardInterrupt
     return done.sealed[0] if done.sealed else None
 
 
@@ -88,12 +97,12 @@ def publish(folders: list[Path], out: Path) -> Path:
     return out / "site" / "e" / "1.0" / "leaderboard.csv"
 
 
-def replay(data: Path, out: Path) -> tuple[int, int, list[str], float]:
+def replay(data: Path, out: Path, salt: str) -> tuple[int, int, list[str], float]:
     """Runs, trials, mismatches and the greatest difference of a score or bound."""
-    runs = read(data)
+    runs = read(data, salt)
     lines: list[str] = []
     folders, whole = [], []
-    with server(data) as url, ray_session(os.environ):
+    with server(data, salt) as url, ray_session(os.environ):
         for run in runs.values():
             print(f"replay: {run.id}, {len(run.games)} trials", file=sys.stderr)
             folder = play(run, url, out / run.id)
@@ -101,29 +110,41 @@ def replay(data: Path, out: Path) -> tuple[int, int, list[str], float]:
                 lines.append(f"{run.id}: it could not be sealed")
                 continue
             folders.append(folder)
-            differing = compare.trials(run, folder)
-            lines += differing
-            # A run with a trial that differs has another score; that is one mismatch, not two.
-            whole += [] if differing else [run]
-    board = publish(folders, out)
-    differing, worst = compare.scores(whole, board)
-    return len(runs), sum(len(run.games) for run in runs.values()), lines + differing, worst
+            lines += compare.trials(run, folder)
+            # A run with a trial of another score has another score itself; that is one mismatch, not two.
+            whole += [run] if compare.comparable(run, folder) else []
+    worst = 0.0
+    if folders:
+        differing, worst = compare.scores(whole, publish(folders, out))
+        lines += differing
+    return len(runs), sum(len(run.games) for run in runs.values()), lines, worst
 
 
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="tests.replay", description=__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--out", type=Path, help="where to keep the runs and the site; a temporary folder without it")
+    parser.add_argument("--out", type=Path, help="an empty folder that keeps the runs and the site; a temporary one without it")
+    parser.add_argument("--salt", default="replay", help="makes the run seeds; another one where two turns share a seed")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="replay-") as temporary:
         out = args.out or Path(temporary)
-        out.mkdir(parents=True, exist_ok=True)
         try:
-            runs, trials, lines, worst = replay(args.data, out.absolute())
-        except RecordingError as error:
+            out.mkdir(parents=True, exist_ok=True)
+            if any(out.iterdir()):
+                raise RecordingError(f"{out} is not empty; give --out a new folder")
+            runs, trials, lines, worst = replay(args.data, out.absolute(), args.salt)
+        except (RecordingError, OSError) as error:
             print(f"replay: {error}", file=sys.stderr)
             return 2
+        except Deep20RayError as error:
+            print(f"replay: {error}", file=sys.stderr)
+            return error.exit_code
+        except subprocess.CalledProcessError as error:
+            print(f"replay: {Path(error.cmd[0]).name} {error.cmd[1]} ended with exit code {error.returncode}", file=sys.stderr)
+            return error.returncode
+        except KeyboardInterrupt:
+            return 130
     for line in lines:
         print(line)
     print(f"replay: {runs} runs, {trials} trials, {len(lines)} mismatches, max |difference| {worst:.2g}")

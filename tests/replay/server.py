@@ -1,4 +1,4 @@
-"""Answers as the recorded roles did: ``python -m tests.replay.server DATA``. Its own process, loopback only.
+"""Answers as the recorded roles did: ``python -m tests.replay.server DATA [SALT]``. Its own process, loopback only.
 
 Each role of each run has a base URL; within it the sampling seed in the request body alone tells trial and turn apart. Searches are
 answered by their query. It refuses to start where two turns of one base URL share a seed.
@@ -21,7 +21,9 @@ from deep20ray.subjects import protocol_version
 from tests.replay.recording import RecordingError, Run, Step, read
 
 COHORT = "core-1.0"
-PAGE = "A page about {}. It is quoted here so that there is something to judge."
+PAGE = "Page {} about {}. There is something to judge on page {}."
+QUOTE = "something to judge on page {}"
+PAGES = 3
 
 Replies = dict[tuple[str, str], dict[int, tuple[str, str]]]
 """(run, role) -> seed -> (text, finish reason)"""
@@ -43,7 +45,7 @@ def replies_of(runs: dict[str, Run]) -> Replies:
                     seed = sampling_seed(run.seed, trial, Role(role), step.turn)
                     known = replies.setdefault((run.id, role), {})
                     if seed in known:
-                        raise RecordingError(f"run {run.id}, {role}: two turns share the seed {seed}; choose another run seed")
+                        raise RecordingError(f"run {run.id}, {role}: two turns share the seed {seed}; give another --salt")
                     known[seed] = (text, finish)
     return replies
 
@@ -58,7 +60,7 @@ def _said(step: Step) -> Iterator[tuple[str, str, str]]:
         else:
             said |= {"answer": token, "basis": basis}
         if role == "oracle":
-            said |= {"evidence": [{"excerpt": "there is something to judge", "result": 1}]}
+            said |= {"evidence": [{"excerpt": QUOTE.format(page), "result": page} for page in range(1, min(step.evidence, PAGES) + 1)]}
         yield role, json.dumps(said), "stop"
 
 
@@ -80,8 +82,11 @@ def application(replies: Replies) -> web.Application:
 
     async def search(request: web.Request) -> web.StreamResponse:
         query = request.query["q"]
-        page = {"url": "https://example.org/recorded", "title": "Recorded", "content": PAGE.format(query)}
-        return web.json_response({"query": query, "results": [page]})
+        pages = [
+            {"url": f"https://example.org/recorded/{page}", "title": f"Recorded {page}", "content": PAGE.format(page, query, page)}
+            for page in range(1, PAGES + 1)
+        ]
+        return web.json_response({"query": query, "results": pages})
 
     app = web.Application(client_max_size=4 * 1024 * 1024)
     app.router.add_post("/{run}/{role}/v1/chat/completions", chat)
@@ -89,9 +94,9 @@ def application(replies: Replies) -> web.Application:
     return app
 
 
-async def serve(folder: Path) -> None:
+async def serve(folder: Path, salt: str) -> None:
     """Serves until standard input ends."""
-    runner = web.AppRunner(application(replies_of(read(folder))), access_log=None)
+    runner = web.AppRunner(application(replies_of(read(folder, salt))), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()
     print(json.dumps({"url": f"http://127.0.0.1:{runner.addresses[0][1]}"}), flush=True)
@@ -101,7 +106,7 @@ async def serve(folder: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(serve(Path(sys.argv[1])))
+        asyncio.run(serve(Path(sys.argv[1]), *(sys.argv[2:] or ["replay"])))
     except RecordingError as error:
         print(f"replay server: {error}", file=sys.stderr)
         sys.exit(2)
