@@ -1,6 +1,7 @@
 """How a role's calls are made: frozen values that the driver resolves and hands to an actor, which never reads the environment."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal
 
 from deep20ray.answers import Role, Token
@@ -65,6 +66,27 @@ class SearchConfig:
     attempts: int = 4
 
 
+class Dialect(StrEnum):
+    """The protocols that are spoken, named as a sweep file's account kinds."""
+
+    OPENAI_CHAT = "openai-chat"
+    OPENAI_RESPONSES = "openai-responses"
+    ANTHROPIC = "anthropic"
+    GEMINI = "gemini"
+    OPENROUTER = "openrouter"
+
+
+@dataclass(frozen=True, slots=True)
+class AnthropicSettings:
+    """Anthropic's alone."""
+
+    auth: Literal["x-api-key", "bearer"] = "x-api-key"
+    version: str = "2023-06-01"
+    """The ``anthropic-version`` header."""
+    thinking: Literal["adaptive", "disabled"] | None = None
+    """Only what is set is sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class RouteConfig:
     """One role's way to one model."""
@@ -72,13 +94,17 @@ class RouteConfig:
     route: str
     role: Role
     base_url: str
-    """With its version path and without a final slash; ``/chat/completions`` is added."""
+    """With its version path and without a final slash; the dialect adds its own path, such as ``/chat/completions``."""
     model: str
     """The requested model."""
     prompt: PromptTexts
     tokens: tuple[Token, ...]
     """The edition's answer tokens, for the answer schema."""
     max_output_tokens: int
+    dialect: Dialect = Dialect.OPENAI_CHAT
+    anthropic: AnthropicSettings = AnthropicSettings()
+    upstreams: tuple[str, ...] = ()
+    """OpenRouter's alone: the providers behind it that may serve the model; empty for any."""
     credential: CredentialRef = None
     sampling: Sampling = Sampling()
     effort: str | None = None

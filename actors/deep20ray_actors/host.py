@@ -24,7 +24,7 @@ from deep20ray_actors.messages import (
     ValidatorMessage,
 )
 from deep20ray_actors.outcomes import Audit, Call, CallResult, Credentials, Fault, Rejected, Transport
-from deep20ray_actors.providers import chat
+from deep20ray_actors.providers.dialects import DIALECTS
 from deep20ray_actors.providers.transport import HttpTransport, Trail, Way
 from deep20ray_actors.providers.wire import Reading
 from deep20ray_actors.search import searxng
@@ -119,7 +119,7 @@ class RoleHost:
             served_model=reading.served_model,
             fingerprint=reading.fingerprint,
             finish_reason=reading.finish_reason,
-            seed_sent=trail.tries > 0 and not searching and route is not None and chat.seed_of(route, call.seed) is not None,
+            seed_sent=trail.seed_sent,
             usage=reading.usage,
             wire_tries=trail.tries,
             throttles=trail.throttles,
@@ -158,8 +158,15 @@ class RoleHost:
             if route.search is None:
                 return _fault(Rejected(f"route {route.route} has no search configured; add [search] to the sweep file"))
             return await self._search(message, route.search, call, trail)
-        request = chat.build(route, message, call.seed)
-        way = Way(self._key(route), route.timeouts, route.attempts, lambda reply: chat.read(reply, self.role, self._around.now()))
+        speech = DIALECTS[route.dialect]
+        request = speech.build(route, message, call.seed)
+        way = Way(
+            self._key(route),
+            route.timeouts,
+            route.attempts,
+            lambda reply: speech.read(reply, self.role, self._around.now()),
+            lambda key: speech.authorize(route, key),
+        )
         return await self._transport.send(request, call.lease, way, trail)
 
     async def _search(self, message: SearchMessage, config: SearchConfig, call: Call, trail: Trail) -> Reading:

@@ -35,6 +35,20 @@ def chat_messages(message: ChatMessage, prompt: PromptTexts) -> list[ChatTurn]:
     return [{"role": "system", "content": prompt.system}, *_turns(message, prompt)]
 
 
+def alternating(turns: Iterable[ChatTurn]) -> list[tuple[str, list[str]]]:
+    """Turns with neighbours of one speaker joined, as (speaker, texts): for protocols that want the speakers to take turns.
+
+    The texts stay apart and only grow at the end, so that a longer history still begins with the shorter one.
+    """
+    joined: list[tuple[str, list[str]]] = []
+    for turn in turns:
+        if joined and joined[-1][0] == turn["role"]:
+            joined[-1][1].append(turn["content"])
+        else:
+            joined.append((turn["role"], [turn["content"]]))
+    return joined
+
+
 def _turns(message: ChatMessage, prompt: PromptTexts) -> list[ChatTurn]:
     match message:
         case GuesserMessage():

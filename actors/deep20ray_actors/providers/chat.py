@@ -4,25 +4,21 @@ The body holds what the route configures and nothing else: no tools, no user, me
 tells trials apart is in it but the message itself and the sampling seed.
 """
 
-import json
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Any
 
 from deep20ray.answers import Role
 from deep20ray_actors.config import RouteConfig
 from deep20ray_actors.messages import ChatMessage
-from deep20ray_actors.outcomes import Completed, Delivered, Empty, Malformed, Refused, Truncated
-from deep20ray_actors.providers.jsontext import NotJson, json_object, label, storable
+from deep20ray_actors.outcomes import Malformed, Outcome, Refused
+from deep20ray_actors.providers.delivery import Stop, broken, delivered, opened, overreach, post
+from deep20ray_actors.providers.jsontext import label, storable
 from deep20ray_actors.providers.usage import cost_microusd, read_usage, searches_of
-from deep20ray_actors.providers.wire import USER_AGENT, Reading, WireReply, WireRequest, read_error
+from deep20ray_actors.providers.wire import Reading, WireReply, WireRequest, read_error
 from deep20ray_actors.render import answer_schema, chat_messages
 
-_HEADERS = {"accept": "application/json", "accept-encoding": "identity", "content-type": "application/json", "user-agent": USER_AGENT}
-
-
-def seed_of(route: RouteConfig, seed: int | None) -> int | None:
-    """The seed that goes into the body, if one does."""
-    return seed if route.send_seed else None
+STOPS = {"stop": Stop.NORMAL, "length": Stop.LENGTH, "content_filter": Stop.CUT}
+"""Finish reasons; any other is Stop.OTHER, but for tools and ``error``, which are faults."""
 
 
 def build(route: RouteConfig, message: ChatMessage, seed: int | None) -> WireRequest:
@@ -31,59 +27,48 @@ def build(route: RouteConfig, message: ChatMessage, seed: int | None) -> WireReq
     Raises:
         RouteRefused: the route's prompt can't render the message.
     """
+    effort = {} if route.effort is None else {"reasoning_effort": route.effort}
+    return request_of(route, message, seed, effort)
+
+
+def request_of(route: RouteConfig, message: ChatMessage, seed: int | None, more: dict[str, Any]) -> WireRequest:
+    """The request, with what a relative of this protocol says in its own way."""
     name, schema = answer_schema(message, route.tokens)
-    optional = {
-        "seed": seed_of(route, seed),
-        "temperature": route.sampling.temperature,
-        "top_p": route.sampling.top_p,
-        "reasoning_effort": route.effort,
-    }
+    sent = seed if route.send_seed else None
     body = {
         "model": route.model,
         "messages": chat_messages(message, route.prompt),
         "response_format": {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}},
-        **{key: value for key, value in optional.items() if value is not None},
+        "seed": sent,
+        "temperature": route.sampling.temperature,
+        "top_p": route.sampling.top_p,
+        **more,
         route.output_limit_field: route.max_output_tokens,
     }
-    data = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    return WireRequest("POST", route.base_url.rstrip("/"), "/chat/completions", _HEADERS, data)
+    return post(route.base_url, "/chat/completions", body, seed_sent=sent is not None)
 
 
 def read(reply: WireReply, role: Role, now: datetime) -> Reading:
     """What a reply means for a role."""
-    try:
-        body = json_object(reply.body)
-    except NotJson:
-        if reply.status != 200:
-            return read_error(reply.status, reply.headers, None, now)
-        return Reading(Malformed("the reply is not JSON; check that base_url is a chat completions API", reply.status), retry=True)
-    error = body.get("error")
-    if reply.status != 200 or error or body.get("status") == "failed":
-        return read_error(reply.status, reply.headers, error, now)
+    body = opened(reply, now, "chat completions")
+    if isinstance(body, Reading):
+        return body
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
-        return Reading(Malformed("the reply holds no choice", reply.status), retry=True)
+        return broken(reply, "the reply holds no choice")
     if choice.get("error") or choice.get("finish_reason") == "error":
         return read_error(reply.status, reply.headers, choice.get("error"), now)
     message = choice.get("message")
     if not isinstance(message, dict):
-        return Reading(Malformed("the reply's choice holds no message", reply.status), retry=True)
+        return broken(reply, "the reply's choice holds no message")
     return _delivered(reply.status, body, choice, message, role)
 
 
 def _delivered(status: int, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any], role: Role) -> Reading:
-    text = _visible(message.get("content"))
-    finish = choice.get("finish_reason")
-    if isinstance(text, _Unreadable):
-        outcome: Delivered | Malformed = Malformed("the reply's content is not text", status)
-    elif tools := _tools_used(body, message, finish, role):
-        outcome = Malformed(f"the model used {tools}, which it was not given; switch its tools and search off", status)
-    else:
-        outcome = _outcome(text, finish, message)
-    usage = body.get("usage")
+    finish, usage = choice.get("finish_reason"), body.get("usage")
     return Reading(
-        outcome,
+        _outcome(status, body, finish, message, role),
         usage=read_usage(usage),
         served_model=label(body.get("model")),
         fingerprint=label(body.get("system_fingerprint")),
@@ -93,34 +78,19 @@ def _delivered(status: int, body: dict[str, Any], choice: dict[str, Any], messag
     )
 
 
-def _outcome(text: str | None, finish: object, message: dict[str, Any]) -> Delivered:
-    shown = text if text and text.strip() else None
+def _outcome(status: int, body: dict[str, Any], finish: object, message: dict[str, Any], role: Role) -> Outcome:
+    text = _visible(message.get("content"))
+    if isinstance(text, _Unreadable):
+        return Malformed("the reply's content is not text", status)
+    called = finish in ("tool_calls", "function_call") or bool(message.get("tool_calls") or message.get("function_call"))
+    cited = any(holder.get(key) for holder in (body, message) for key in ("annotations", "citations", "search_results"))
+    fault = overreach(role, status, tools=called, searched=cited or searches_of(body.get("usage")) > 0)
+    if fault is not None:
+        return fault
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal.strip():
-        return Refused(shown or storable(refusal))
-    match finish:
-        case "content_filter":
-            return Refused(shown)
-        case "length":
-            return Truncated(shown, "length", reasoning_only=shown is None)
-        case "stop":
-            return Completed(text) if text and shown else Empty()
-        case _:
-            return Truncated(shown, "other", reasoning_only=False)
-
-
-def _tools_used(body: dict[str, Any], message: dict[str, Any], finish: object, role: Role) -> str | None:
-    """What a reply shows of tools: calls by anyone, and the provider's own search by any role but the Oracle."""
-    if finish in ("tool_calls", "function_call") or message.get("tool_calls") or message.get("function_call"):
-        return "tools"
-    match role:
-        case Role.ORACLE:
-            return None
-        case Role.GUESSER | Role.REVIEWER | Role.JUDGE | Role.VALIDATOR:
-            cited = any(holder.get(key) for holder in (body, message) for key in ("annotations", "citations", "search_results"))
-            return "web search" if cited or searches_of(body.get("usage")) else None
-        case _:
-            assert_never(role)
+        return Refused(text if text and text.strip() else storable(refusal))
+    return delivered(STOPS.get(finish, Stop.OTHER) if isinstance(finish, str) else Stop.OTHER, text)
 
 
 class _Unreadable:

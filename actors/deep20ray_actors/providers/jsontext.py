@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 
 
 class NotJson(ValueError):
-    """The bytes are no JSON object."""
+    """The bytes are not the JSON that was asked for."""
 
 
 def json_object(body: bytes) -> dict[str, Any]:
@@ -14,13 +14,22 @@ def json_object(body: bytes) -> dict[str, Any]:
     Raises:
         NotJson: anything else, NaN and bottomless nesting included.
     """
-    try:
-        value = json.loads(body, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise NotJson from None
+    value = json_value(body)
     if not isinstance(value, dict):
         raise NotJson
     return value
+
+
+def json_value(body: bytes) -> Any:
+    """The JSON value that the bytes hold.
+
+    Raises:
+        NotJson: as for ``json_object``, lists and plain values apart.
+    """
+    try:
+        return json.loads(body, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise NotJson from None
 
 
 def storable(text: str) -> str:

@@ -7,7 +7,7 @@ explicit timeouts, no limit on connections (the leases are the limit), a cap on 
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.cookiejar import DefaultCookiePolicy
 
 import aiohttp
@@ -30,18 +30,25 @@ class Trail:
     """What a call left on the wire so far; it stays true when the call is cancelled."""
 
     request_digest: Digest | None = None
+    seed_sent: bool = False
     tries: int = 0
     throttles: int = 0
 
 
+def bearer(key: str) -> tuple[str, str]:
+    """The header that most servers want a key in."""
+    return "authorization", f"Bearer {key}"
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How one call is sent: its credential, its timeouts, how often it may be tried, how a reply is read."""
+    """How one call is sent: its credential and the header for it, its timeouts, how often it may be tried, how a reply is read."""
 
-    credential: str | None
+    credential: str | None = field(repr=False)
     timeouts: Timeouts
     attempts: int
     read: Callable[[WireReply], Reading]
+    authorize: Callable[[str], tuple[str, str]] = bearer
 
 
 class HttpTransport:
@@ -62,6 +69,7 @@ class HttpTransport:
         """
         assert lease.number >= 0
         trail.request_digest = request.digest
+        trail.seed_sent = request.seed_sent
         attempt = 0
         while True:
             attempt += 1
@@ -101,7 +109,8 @@ class HttpTransport:
             self._client = _client()
         headers = dict(request.headers)
         if way.credential is not None:
-            headers["authorization"] = f"Bearer {way.credential}"
+            name, value = way.authorize(way.credential)
+            headers[name] = value
         times = way.timeouts
         timeout = httpx.Timeout(connect=times.connect, read=times.read, write=times.write, pool=times.pool)
         url = request.base_url + request.path

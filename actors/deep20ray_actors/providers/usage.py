@@ -1,4 +1,7 @@
-"""A chat completion's usage as disjoint meters. Pure. What a provider didn't say, or said inconsistently, is None and never 0."""
+"""Every dialect's usage as disjoint meters. Pure. What a provider didn't say, or said inconsistently, is None and never 0.
+
+Where a provider states a total, the meters sum to it or are unknown. Where it gives no details, all input is fresh, all output visible.
+"""
 
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -9,28 +12,90 @@ _LIMIT = 2**53
 
 
 def read_usage(usage: object) -> Usage:
-    """Meters of a ``usage`` object.
+    """Of a chat completion: cached and cache-writing tokens are part of ``prompt_tokens``, reasoning is part of ``completion_tokens``.
 
-    Cached and cache-writing tokens are part of ``prompt_tokens``, reasoning is part of ``completion_tokens``. Where the total is
-    given without such details, all of it is charged as fresh input or visible output. This protocol has no one-hour cache writes.
+    Some servers keep reasoning out of ``completion_tokens``; their total says so. This protocol has no one-hour cache writes.
     """
     if not isinstance(usage, dict):
         return Usage()
-    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    read, write = _part(usage, "prompt_tokens_details", "cached_tokens"), _part(usage, "prompt_tokens_details", "cache_write_tokens")
-    reasoning = _part(usage, "completion_tokens_details", "reasoning_tokens")
-    searches = searches_of(usage)
-    sums = prompt is not None and read is not None and write is not None and read + write <= prompt
-    splits = completion is not None and reasoning is not None and reasoning <= completion
-    return Usage(
-        input_fresh=_left(prompt, read, write) if sums else None,
-        input_cache_read=read if sums else None,
-        input_cache_write_5m=write if sums else None,
-        input_cache_write_1h=0 if sums else None,
-        output_visible=_left(completion, reasoning) if splits else None,
-        output_reasoning=reasoning if splits else None,
-        searches=searches,
+    return _inside(usage, ("prompt", "completion"), searches_of(usage))
+
+
+def read_responses_usage(usage: object, tool_usage: object, searches: int) -> Usage:
+    """Of a response: as for a chat completion, under other names.
+
+    Args:
+        usage: the body's ``usage``.
+        tool_usage: the body's ``tool_usage``, whose count of searches wins where it is given.
+        searches: searches among the output items.
+    """
+    stated = tool_usage.get("web_search") if isinstance(tool_usage, dict) else None
+    number = _count(stated.get("num_requests")) if isinstance(stated, dict) else None
+    counted = searches if number is None else number
+    return _inside(usage, ("input", "output"), counted) if isinstance(usage, dict) else Usage(searches=counted)
+
+
+def read_anthropic_usage(usage: object) -> Usage:
+    """Of a message: cache reads and writes are not part of ``input_tokens``, thinking is part of ``output_tokens``."""
+    if not isinstance(usage, dict):
+        return Usage()
+    read, written = _plain(usage, "cache_read_input_tokens"), _plain(usage, "cache_creation_input_tokens")
+    short, long = written, 0 if written is not None else None
+    if isinstance(usage.get("cache_creation"), dict):
+        short = _part(usage, "cache_creation", "ephemeral_5m_input_tokens")
+        long = _part(usage, "cache_creation", "ephemeral_1h_input_tokens")
+        if None in (short, long) or ("cache_creation_input_tokens" in usage and (short or 0) + (long or 0) != written):
+            short = long = None
+    output, thinking = _count(usage.get("output_tokens")), _part(usage, "output_tokens_details", "thinking_tokens")
+    pages = _part(usage, "server_tool_use", "web_fetch_requests")
+    return _whole(
+        (_count(usage.get("input_tokens")), read, short, long),
+        (_less(output, thinking), thinking),
+        _part(usage, "server_tool_use", "web_search_requests") or 0,
+        pages or 0,
     )
+
+
+def read_gemini_usage(usage: object) -> Usage:
+    """Of a generated content: cached tokens are part of the prompt; tool results and thoughts stand beside it and the candidates.
+
+    Counts that are 0 are left out by this provider. It reports no cache writes.
+    """
+    if not isinstance(usage, dict):
+        return Usage()
+    prompt, cached = _count(usage.get("promptTokenCount")), _plain(usage, "cachedContentTokenCount")
+    tools = _plain(usage, "toolUsePromptTokenCount")
+    visible, thoughts = _plain(usage, "candidatesTokenCount"), _plain(usage, "thoughtsTokenCount")
+    if prompt is None or not _adds_up(usage.get("totalTokenCount"), (prompt, tools, visible, thoughts)):
+        return Usage()
+    fresh = _less(prompt, cached)
+    return _whole((None if fresh is None or tools is None else fresh + tools, cached, 0, 0), (visible, thoughts), 0, 0)
+
+
+def _inside(usage: dict[str, Any], names: tuple[str, str], searches: int) -> Usage:
+    """Usage whose details are part of two sums, ``NAME_tokens`` and ``NAME_tokens_details``."""
+    inputs, outputs = (_count(usage.get(f"{name}_tokens")) for name in names)
+    read, written = (_part(usage, f"{names[0]}_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens"))
+    reasoning = _part(usage, f"{names[1]}_tokens_details", "reasoning_tokens")
+    total = usage.get("total_tokens")
+    if _adds_up(total, (inputs, outputs)):
+        visible = _less(outputs, reasoning)
+    else:
+        visible = outputs if _adds_up(total, (inputs, outputs, reasoning)) else None
+    return _whole((_less(inputs, read, written), read, written, 0), (visible, reasoning), searches, 0)
+
+
+def _whole(inputs: tuple[int | None, ...], outputs: tuple[int | None, ...], searches: int, pages: int) -> Usage:
+    """Meters of which each side is known whole or not at all."""
+    fresh, read, short, long = inputs if None not in inputs else (None,) * 4
+    visible, reasoning = outputs if None not in outputs else (None,) * 2
+    return Usage(fresh, read, short, long, visible, reasoning, searches, pages)
+
+
+def _adds_up(total: object, parts: tuple[int | None, ...]) -> bool:
+    """Whether the parts sum to the stated total, where one is stated and all parts are."""
+    stated = _count(total)
+    return stated is None or None in parts or stated == sum(part or 0 for part in parts)
 
 
 def searches_of(usage: object) -> int:
@@ -57,8 +122,18 @@ def cost_microusd(usage: object) -> int | None:
         return None
 
 
-def _left(total: int | None, *parts: int | None) -> int:
-    return (total or 0) - sum(part or 0 for part in parts)
+def _less(total: int | None, *parts: int | None) -> int | None:
+    """What is left of a sum without its parts; None where that is unknown or less than nothing."""
+    if total is None or None in parts:
+        return None
+    left = total - sum(part or 0 for part in parts)
+    return left if left >= 0 else None
+
+
+def _plain(usage: dict[str, Any], name: str) -> int | None:
+    """A count that is 0 where it is left out."""
+    value = usage.get(name)
+    return 0 if value is None else _count(value)
 
 
 def _part(usage: dict[str, Any], place: str, name: str) -> int | None:

@@ -4,15 +4,15 @@ What is retried: 408, 409, 425, 429, 5xx, connection errors, and replies that ar
 delivered, refused requests and credentials, exhausted quota, and whatever the provider marks ``x-should-retry: false``.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from math import isfinite
+from datetime import datetime
 from typing import Any
 
 from deep20ray.canonical import Digest, digest_of, sha256
 from deep20ray_actors.outcomes import Credentials, Fault, Outcome, QuotaExhausted, Rejected, ServerFault, Throttled, Usage
+from deep20ray_actors.providers.waits import asked_wait, details_of
 
 USER_AGENT = "deep20ray"
 """Constant, without a version: what a role's server sees must not tell two runs apart."""
@@ -30,6 +30,8 @@ class WireRequest:
     """With its query, as it follows ``base_url``."""
     headers: Mapping[str, str]
     body: bytes = field(default=b"", repr=False)
+    seed_sent: bool = False
+    """Whether ``body`` holds a sampling seed."""
 
     @property
     def digest(self) -> Digest:
@@ -76,6 +78,8 @@ _QUOTA_CODES = frozenset(
         "enforced_spend_limit_reached",
         "billing_error",
         "insufficient_credits",
+        "linked_organization_spend_limit_reached",
+        "linked_organization_billing_unavailable",
     }
 )
 _STATUS_OF_CODE = {
@@ -99,7 +103,21 @@ _STATUS_OF_CODE = {
     "context_length_exceeded": 400,
     "unsupported_parameter": 400,
     "unsupported_value": 400,
+    "organization_on_hold": 400,
+    "request_too_large": 413,
+    "ramp_limit_exceeded": 429,
+    "RESOURCE_EXHAUSTED": 429,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+    "INTERNAL": 500,
+    "API_KEY_INVALID": 401,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
 }
+_DAILY = re.compile(r"requests per day|per-day|\(RPD\)|limit: 0\b")
 _PARAMETERS = frozenset(
     {"model", "messages", "temperature", "top_p", "seed", "reasoning_effort", "max_tokens", "max_completion_tokens", "response_format"}
 )
@@ -128,7 +146,7 @@ def _fault(status: int, codes: tuple[str, ...], error: object, wait: float | Non
         return QuotaExhausted(f"no quota or credit is left on the account ({shown}); top it up or wait, then resume", status)
     if status == 429:
         return Throttled(f"too many requests ({shown}); lower max_concurrency or requests_per_minute", status, wait)
-    if status == 401 or (status == 403 and not _moderated(error)):
+    if status == 401 or "API_KEY_INVALID" in codes or (status == 403 and not _moderated(error)):
         return Credentials(f"the credential was not accepted ({shown}); check the account's api_key", status)
     if status in (408, 409, 425) or status >= 500:
         return ServerFault(f"the provider failed ({shown}); resume later", status)
@@ -137,45 +155,13 @@ def _fault(status: int, codes: tuple[str, ...], error: object, wait: float | Non
     return Rejected(f"the provider refused the request ({shown}); check base_url, model and settings", status)
 
 
-def asked_wait(headers: Mapping[str, str], error: object, now: datetime) -> float | None:
-    """The longest wait that the reply asks for, in seconds: retry-after-ms, retry-after in seconds or as a date, or in the body."""
-    values = [_number(headers.get("retry-after-ms"), 0.001), _retry_after(headers.get("retry-after"), now)]
-    metadata = error.get("metadata") if isinstance(error, dict) else None
-    if isinstance(metadata, dict):
-        values.append(_number(metadata.get("retry_after_seconds"), 1.0))
-        inner = metadata.get("headers")
-        if isinstance(inner, dict):
-            values += [_retry_after(value, now) for key, value in inner.items() if str(key).lower() == "retry-after"]
-    return max((value for value in values if value is not None), default=None)
-
-
-def _retry_after(value: object, now: datetime) -> float | None:
-    seconds = _number(value, 1.0)
-    if seconds is not None or not isinstance(value, str):
-        return seconds
-    try:
-        when = parsedate_to_datetime(value)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return max(0.0, (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() - now.timestamp())
-
-
-def _number(value: object, factor: float) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    try:
-        number = float(value) * factor
-    except (ValueError, OverflowError):
-        return None
-    return number if isfinite(number) and number >= 0 else None
-
-
 def _codes(error: object) -> tuple[str, ...]:
     if not isinstance(error, dict):
         return ()
     details = error.get("details")
     inner = details.get("error_code") if isinstance(details, dict) else None
-    return tuple(value for value in (error.get("code"), error.get("type"), inner) if isinstance(value, str))
+    reasons = [detail.get("reason") for detail in details_of(error)]
+    return tuple(value for value in (error.get("code"), error.get("type"), inner, *reasons, error.get("status")) if isinstance(value, str))
 
 
 def _embedded_status(error: object, codes: tuple[str, ...]) -> int:
@@ -195,8 +181,16 @@ def _shown(status: int, codes: tuple[str, ...], error: object) -> str:
 
 
 def _daily(error: object) -> bool:
+    """Whether the exhausted limit is a day's, or is none at all; a short wait that stands beside it is no help."""
     text = error.get("message") if isinstance(error, dict) else None
-    return isinstance(text, str) and ("requests per day" in text or "per-day" in text or "(RPD)" in text)
+    if isinstance(text, str) and _DAILY.search(text):
+        return True
+    violations = [item for detail in details_of(error) for item in _list(detail.get("violations")) if isinstance(item, dict)]
+    return any("PerDay" in str(item.get("quotaId")) or str(item.get("quotaValue")) == "0" for item in violations)
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _moderated(error: object) -> bool:
