@@ -21,7 +21,7 @@ from deep20ray_cluster.plan import Plan, PlannedTrial
 from deep20ray_cluster.pools import Handle, Pool
 from deep20ray_cluster.progress import Board, Progress
 from deep20ray_cluster.ray_local import Session
-from deep20ray_cluster.routes import SEARCH_GATE, account_of, guesser_route
+from deep20ray_cluster.routes import SEARCH_GATE, account_of, guesser_route, seconds_of
 from deep20ray_cluster.table import Draining, Infrastructure, Parked, Table
 
 BREAKER = 5
@@ -46,7 +46,7 @@ class Drive:
         self._progress = progress
         self._pools = {role: Pool(role.value, starter, started=started) for role, starter in start.items()}
         accounts = account_of(plan.sweep)
-        self._line = Line(self._pools, self._gates(), accounts)
+        self._line = Line(self._pools, self._gates(), accounts, seconds_of(plan.sweep))
         self._failures = 0
         self._interrupted = False
         self._runs = {run.id: (run, guesser_route(index)) for index, run in enumerate(plan.runs)}

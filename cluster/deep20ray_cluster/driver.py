@@ -118,8 +118,8 @@ def load_plan(folder: SweepFolder) -> Plan:
 
 def _created(folder: SweepFolder, planned: bytes) -> datetime:
     try:
-        return datetime.fromisoformat(json.loads(planned)["created_at"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        return datetime.fromisoformat(json.loads(planned)["created_at"]).astimezone(UTC)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise OutputError(f"{folder.plan}: not a plan; restore it from a copy, or start the sweep in another folder") from None
 
 

@@ -12,16 +12,25 @@ from deep20ray_cluster.table import Draining
 
 PAUSE_MAX = 600.0
 """Seconds: the longest pause that one throttled reply may ask for."""
+GRACE = 60.0
+"""Seconds beyond a call's own deadline, which its actor keeps, after which the driver gives it up: for an actor that forgot it."""
 
 
 class Line:
     """What a driver's tables share. ``stopping`` holds the reason once no new call may start."""
 
-    def __init__(self, pools: Mapping[Role, Pool], gates: Mapping[str, Gate], accounts: Mapping[tuple[Role, str], str]) -> None:
-        """``accounts`` names the gate of each (role, route)."""
+    def __init__(
+        self,
+        pools: Mapping[Role, Pool],
+        gates: Mapping[str, Gate],
+        accounts: Mapping[tuple[Role, str], str],
+        seconds: Mapping[str, float],
+    ) -> None:
+        """``accounts`` names the gate of each (role, route); ``seconds`` is the deadline of a call through each gate."""
         self._pools = pools
         self._gates = gates
         self._accounts = accounts
+        self._seconds = seconds
         self.stopping: str | None = None
         self.calls = 0
 
@@ -48,7 +57,9 @@ class Line:
             async with gate.lease() as lease:
                 await before()
                 self.calls += 1
-                result = await self._pools[role].ask(Call(slot=0, route=route, message=message, seed=seed, lease=lease))
+                result = await self._pools[role].ask(
+                    Call(slot=0, route=route, message=message, seed=seed, lease=lease), self._seconds[gate.account] + GRACE
+                )
         except Shut:
             raise Draining from None
         if isinstance(result, CallResult):

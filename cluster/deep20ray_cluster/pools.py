@@ -78,8 +78,8 @@ class Pool:
         for _ in range(self._size):
             self._add()
 
-    async def ask(self, call: Call) -> CallResult | Lost:
-        """Sends one call and waits for what becomes of it. The slot number is the pool's own.
+    async def ask(self, call: Call, seconds: float | None = None) -> CallResult | Lost:
+        """Sends one call and waits for what becomes of it; after ``seconds`` it counts as lost. The slot number is the pool's own.
 
         Raises:
             ClusterFailed: the replacement budget is spent, or the pool was failed.
@@ -94,7 +94,10 @@ class Pool:
         member.slots.add(slot)
         member.inbox.put_nowait(replace(call, slot=slot))
         try:
-            return await future
+            async with asyncio.timeout(seconds):
+                return await future
+        except TimeoutError:
+            return Lost()
         finally:
             self._waiting.pop(slot, None)
 

@@ -35,6 +35,11 @@ _QUIET = {
     "RAY_health_check_failure_threshold": "3",
 }
 
+_LOCAL = {
+    # On every system: Ray's own processes ask for no route to the outside to learn this host's address.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+}
+
 
 class Session:
     """A Ray that is in use. It knows the processes that it can't do without, where they are ours."""
@@ -58,7 +63,7 @@ def ray_session(environ: MutableMapping[str, str], address: str | None = None) -
     """
     home = Path(tempfile.mkdtemp(prefix="d20-", dir=_short_folder()))
     (home / "ray_bootstrap_config.yaml").write_text("provider: {type: local}\n")
-    changed = {**_QUIET, **({} if address else {"HOME": str(home)})}
+    changed = {**_QUIET, **({} if address else {**_LOCAL, "HOME": str(home)})}
     before = {name: environ.get(name) for name in changed}
     environ.update(changed)
     try:

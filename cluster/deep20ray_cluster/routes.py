@@ -37,6 +37,15 @@ def account_of(sweep: Sweep) -> dict[tuple[Role, str], str]:
     return accounts | {(Role.ORACLE, "search"): SEARCH_GATE}
 
 
+def seconds_of(sweep: Sweep) -> dict[str, float]:
+    """The deadline of a call through each gate, in seconds."""
+    return {name: account.call_seconds for name, account in sweep.accounts.items()} | {SEARCH_GATE: _search_seconds(sweep)}
+
+
+def _search_seconds(sweep: Sweep) -> float:
+    return sweep.search.read_seconds * (sweep.search.attempts + 2)
+
+
 def credentials_of(sweep: Sweep, environ: MutableMapping[str, str]) -> dict[str, CredentialRef]:
     """Each account's credential. Every name that the sweep mentions is taken out of ``environ``, so that no worker inherits it.
 
@@ -100,7 +109,7 @@ def _search(sweep: Sweep, simulator: str | None) -> SearchConfig:
         base_url=search.base_url or str(simulator),
         max_results=search.max_results,
         excluded_domains=search.excluded_domains,
-        timeouts=Timeouts(read=search.read_seconds, call=search.read_seconds * (search.attempts + 2)),
+        timeouts=Timeouts(read=search.read_seconds, call=_search_seconds(sweep)),
         attempts=search.attempts,
     )
 

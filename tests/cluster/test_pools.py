@@ -248,3 +248,10 @@ async def test_a_reply_nobody_waits_for_is_dropped() -> None:
     cast.actors[0].answers = True
     assert isinstance(await pool.ask(CALL), CallResult)
     await pool.close()
+
+
+async def test_a_call_that_its_actor_forgot_is_lost_after_its_deadline() -> None:
+    cast = Cast(lambda actor: setattr(actor, "answers", False))
+    pool = cast.pool()
+    assert await pool.ask(CALL, 0.01) == Lost()
+    await pool.close()
