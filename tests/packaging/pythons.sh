@@ -19,6 +19,6 @@ for version in 3.11 3.12 3.13; do
   echo "Python $version: $python"
   make -s setup PYTHON="$python" VENV=".tools/python-$version"
   ".tools/python-$version/bin/python" -m pytest -q -p no:cacheprovider \
-    tests/deep20ray tests/prompts tests/cohorts tests/artifacts tests/publisher tests/actors tests/docs
+    tests/deep20ray tests/prompts tests/cohorts tests/artifacts tests/publisher tests/actors tests/docs --ignore tests/actors/test_roles.py --ignore tests/actors/simulator
 done
 [ "$found" -gt 0 ]
