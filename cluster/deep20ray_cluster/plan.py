@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import deep20ray
 import deep20ray_cohorts
@@ -21,7 +21,7 @@ from deep20ray.score import METHOD
 from deep20ray.seeds import TrialId, trial_id, variation_token
 from deep20ray.subjects import Cohort, Subject, protocol_version
 from deep20ray_cluster.errors import PlanMismatch, SweepError
-from deep20ray_cluster.sweep import SUPPORT_ROLES, Contestant, Model, Sweep
+from deep20ray_cluster.sweep import SUPPORT_ROLES, Account, Contestant, Model, Sweep
 
 FETCH_POLICY = "search-text-only-v1"
 REUSE_POLICY = "off"
@@ -173,10 +173,24 @@ def role_entry(sweep: Sweep, model: Model, prompt: deep20ray_prompts.Prompt) -> 
         "max_output_tokens": model.max_output_tokens,
         "output_limit_field": account.output_limit_field,
         "send_seed": model.send_seed,
+        **_dialect(account, model),
         "prompt_revision": prompt.revision,
         "prompt_sha256": prompt.digest,
     }
     return entry | {"config_sha256": digest_of(entry)}
+
+
+def _dialect(account: Account, model: Model) -> dict[str, Any]:
+    """What a kind of account has of its own and what shapes its replies; nothing for most."""
+    match account.kind:
+        case "anthropic":
+            return {"dialect": {"version": account.anthropic_version, "thinking": model.thinking}}
+        case "openrouter":
+            return {"dialect": {"only": list(account.upstreams), "allow_fallbacks": False, "require_parameters": True}}
+        case "openai-chat" | "openai-responses" | "gemini" | "simulator":
+            return {}
+        case _:
+            assert_never(account.kind)
 
 
 def check_same(planned: bytes, resolved: Plan) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from deep20ray.answers import Role
 from deep20ray_actors.config import (
+    AnthropicSettings,
     CredentialRef,
+    Dialect,
     FileCredential,
     LiteralCredential,
     PromptTexts,
@@ -92,6 +94,9 @@ def _route(plan: Plan, role: Role, name: str, model: Model, credentials: Mapping
         prompt=PromptTexts(prompt.system, prompt.guide, prompt.reminder),
         tokens=plan.edition.tokens,
         max_output_tokens=model.max_output_tokens,
+        dialect=Dialect.OPENAI_CHAT if account.kind == "simulator" else Dialect(account.kind),
+        anthropic=AnthropicSettings(account.anthropic_auth, account.anthropic_version, model.thinking),
+        upstreams=account.upstreams,
         credential=credentials[model.account],
         sampling=Sampling(model.temperature, model.top_p),
         effort=model.effort,

@@ -44,12 +44,16 @@ class SweepHead(_Settings):
 class Account(_Settings):
     """``[accounts.NAME]``: where calls go, with which credential, how many at once and how patiently."""
 
-    kind: Literal["openai-chat", "simulator"]
+    kind: Literal["openai-chat", "openai-responses", "anthropic", "gemini", "openrouter", "simulator"]
     base_url: str | None = None
     api_key: Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$")] | None = None
     max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 32
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     output_limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    anthropic_auth: Literal["x-api-key", "bearer"] = "x-api-key"
+    anthropic_version: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] = "2023-06-01"
+    upstreams: tuple[ShortText, ...] = ()
+    """OpenRouter's alone: the only providers behind it that may serve; empty for any."""
     attempts: Annotated[int, Field(ge=1, le=20)] = 5
     connect_seconds: Annotated[float, Field(gt=0, le=600)] = 10
     read_seconds: Annotated[float, Field(gt=0, le=3600)] = 300
@@ -57,16 +61,34 @@ class Account(_Settings):
 
     @model_validator(mode="after")
     def _addressed(self) -> "Account":
-        if self.kind == "openai-chat" and self.base_url is None:
-            raise ValueError("it needs base_url, for example http://127.0.0.1:8000/v1")
+        if self.kind != "simulator" and self.base_url is None:
+            raise ValueError(f"it needs base_url, for example {_EXAMPLES[self.kind]}")
         if self.kind == "simulator" and (self.base_url is not None or self.api_key is not None):
             raise ValueError("the embedded simulator takes neither base_url nor api_key")
+        for name, kinds in _KINDS_OF.items():
+            if name in self.model_fields_set and self.kind not in kinds:
+                raise ValueError(f"{name} is a setting of kind {' or '.join(kinds)}, not of {self.kind}")
         return self
 
     @field_validator("base_url")
     @classmethod
     def _url(cls, value: str | None) -> str | None:
         return None if value is None else _base_url(value)
+
+
+_EXAMPLES = {
+    "openai-chat": "http://127.0.0.1:8000/v1",
+    "openai-responses": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+    "gemini": "https://generativelanguage.googleapis.com/v1beta",
+    "openrouter": "https://openrouter.ai/api/v1",
+}
+_KINDS_OF = {
+    "output_limit_field": ("openai-chat", "openrouter", "simulator"),
+    "anthropic_auth": ("anthropic",),
+    "anthropic_version": ("anthropic",),
+    "upstreams": ("openrouter",),
+}
 
 
 class Search(_Settings):
@@ -101,6 +123,8 @@ class Model(_Settings):
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     effort: Annotated[str, Field(pattern=r"^[a-z]{1,16}$")] | None = None
+    thinking: Literal["adaptive", "disabled"] | None = None
+    """Anthropic's alone."""
     max_output_tokens: Annotated[int, Field(ge=16, le=1_000_000)] = 8192
     send_seed: bool = True
 
@@ -155,6 +179,8 @@ class Sweep(_Settings):
         for model in (*self.models, *(self.support.of(role) for role in SUPPORT_ROLES)):
             if model.account not in self.accounts:
                 raise ValueError(f"model {model.model!r} names account {model.account!r}, which is not under [accounts]")
+            if model.thinking is not None and self.accounts[model.account].kind != "anthropic":
+                raise ValueError(f"model {model.model!r}: thinking is a setting of accounts of kind anthropic; use effort")
         return self
 
     @property
