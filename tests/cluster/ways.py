@@ -1,6 +1,6 @@
 """Pairs of worlds for each role: equal in what it may see, different in one way, or in all ways at once, in all else."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from deep20ray.actions import Ask, Guess
@@ -26,7 +26,7 @@ GAME = (
     Guess("kite", "a toy on a string").canonical,
 )
 """Agreement, a Judge call, a violation, a rejected guess, an unreviewed UNKNOWN, a Judge call, success."""
-TOKENS: Mapping[str, tuple[str, ...]] = {
+TOKENS: dict[str, tuple[str, ...]] = {
     ALIVE: ("NO", "NO", "YES"),
     MADE: ("YES", "RATHER_YES", "RATHER_YES"),
     HEAVY: ("UNKNOWN", "NO", "NO"),
