@@ -10,6 +10,7 @@ PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3 py
 # UV= forces pip.
 UV ?= $(shell uv --version >/dev/null 2>&1 && echo uv)
 AIMOCK := .tools/node_modules/@copilotkit/aimock/dist/cli.js
+LLMOCK := .tools/llmock/bin/llmock
 DEMO := demo
 
 # A local Ray must not probe or report anything; the driver sets the same for itself.
@@ -47,10 +48,16 @@ endif
 	@touch $@
 
 # Servers and pages that the tests use; tests that miss them are skipped and say so.
-tools: $(AIMOCK)
+tools: $(AIMOCK) $(LLMOCK)
 
 $(AIMOCK):
 	npm install --silent --no-audit --no-fund --prefix .tools @copilotkit/aimock@1.43.0
+
+# In an environment of its own: its requirements are none of ours.
+$(LLMOCK): | $(VENV)/.ready
+	$(BIN)/python -m venv --without-pip --clear .tools/llmock
+	if [ -n '$(UV)' ]; then $(UV) pip install -q --python .tools/llmock/bin/python llmock==0.2.2; \
+	else $(BIN)/python -m pip --python .tools/llmock/bin/python install -q llmock==0.2.2; fi
 
 # ---- play
 
