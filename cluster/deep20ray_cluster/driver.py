@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from deep20ray_actors.config import CredentialRef
 from deep20ray_artifacts.files import write_atomic
 from deep20ray_cluster.drive import Drive
 from deep20ray_cluster.errors import Interrupted, JournalError, OutputError
-from deep20ray_cluster.folder import Held, SweepFolder, check_unused, descendants, hold, make_folder, open_folder
+from deep20ray_cluster.folder import Held, SweepFolder, check_unused, descendants, end_processes, hold, make_folder, open_folder
 from deep20ray_cluster.journal import Event, Journal
 from deep20ray_cluster.memory import Memory
 from deep20ray_cluster.plan import Plan, PlannedTrial, check_same, load_cohort, resolve
@@ -161,11 +161,19 @@ def _played(
     options: Options,
 ) -> tuple[str | None, bool]:
     """Plays what is owed. Returns why it stopped early, if it did, and whether by Ctrl-C."""
-    with simulator_for(plan.sweep) as simulator, _session(options) as session:
+    before = frozenset(descendants())
 
-        def started() -> None:
-            held.record(descendants())
+    def started() -> None:
+        # Only what this drive started: a program that uses the driver has children of its own.
+        held.record([process for process in descendants() if process not in before])
 
+    with ExitStack() as stack:
+        simulator = stack.enter_context(simulator_for(plan.sweep))
+        # Where Ray died, its agents live on.
+        leftovers = stack.enter_context(ExitStack())
+        session = stack.enter_context(_session(options))
+        if session.own:
+            leftovers.callback(lambda: end_processes(held.processes))
         started()
         start = starters(routes_of(plan, credentials, simulator()))
         drive = Drive(plan, journal, memories, options.progress, start, started)
@@ -177,7 +185,7 @@ def _session(options: Options) -> Iterator[Session]:
     import ray
 
     if ray.is_initialized():  # several sweeps within one Ray
-        yield Session()
+        yield Session(own=False)
         return
     with ray_session(options.environ, options.address) as session:
         yield session

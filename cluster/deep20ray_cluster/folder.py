@@ -62,6 +62,8 @@ class Held:
         self._path = path
         self._descriptor = descriptor
         self.epoch = epoch
+        self.processes: list[tuple[int, float]] = []
+        """What was recorded last."""
 
     def record(self, processes: list[tuple[int, float]]) -> None:
         """Writes down what this driver has started.
@@ -70,6 +72,7 @@ class Held:
             JournalFull: it can't be written.
         """
         # One line, written before the rest is cut off: a kill in between leaves it whole.
+        self.processes = processes
         line = json.dumps({"epoch": self.epoch, "processes": processes}).encode() + b"\n"
         try:
             os.pwrite(self._descriptor, line, 0)
@@ -144,9 +147,12 @@ def hold(folder: SweepFolder) -> Iterator[Held]:
         end_processes(left)
         held = Held(folder.lock, descriptor, epoch + 1)
         held.record([])
-        yield held
-        with suppress(JournalFull):  # what is written there is gone, whatever it says
-            held.record([])
+        try:
+            yield held
+        finally:
+            # An orderly end, whatever the reason: nothing is left to be ended by the next driver.
+            with suppress(JournalFull):
+                held.record([])
     finally:
         os.close(descriptor)
 

@@ -44,7 +44,9 @@ _LOCAL = {
 class Session:
     """A Ray that is in use. It knows the processes that it can't do without, where they are ours."""
 
-    def __init__(self, vital: "Mapping[str, psutil.Process] | None" = None) -> None:
+    def __init__(self, vital: "Mapping[str, psutil.Process] | None" = None, *, own: bool) -> None:
+        """``own``: whether it was started for this drive and ends with it."""
+        self.own = own
         self._vital = vital or {}
 
     def missing(self) -> str | None:
@@ -69,7 +71,7 @@ def ray_session(environ: MutableMapping[str, str], address: str | None = None) -
     try:
         with _lean() if address is None else nullcontext():
             _start(home, address)
-        yield Session(_vital() if address is None else None)
+        yield Session(_vital() if address is None else None, own=True)
     finally:
         import ray
 

@@ -120,3 +120,12 @@ def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(OutputError, match="no sweep here"):
         open_folder(tmp_path)
+
+
+def test_a_driver_that_ended_by_an_error_leaves_nothing_to_be_ended(tmp_path: Path, sleeper: psutil.Process) -> None:
+    folder = make_folder(tmp_path)
+    with pytest.raises(ZeroDivisionError), hold(folder) as held:
+        held.record(descendants())
+        raise ZeroDivisionError
+    with hold(folder):
+        assert sleeper.is_running(), "a child of the program that uses the driver"
