@@ -69,9 +69,10 @@ def ray_session(environ: MutableMapping[str, str], address: str | None = None) -
     before = {name: environ.get(name) for name in changed}
     environ.update(changed)
     try:
-        with _lean() if address is None else nullcontext():
-            _start(home, address)
-        yield Session(_vital() if address is None else None, own=True)
+        with _mute() if address is None else nullcontext():
+            with _lean() if address is None else nullcontext():
+                _start(home, address)
+            yield Session(_vital() if address is None else None, own=True)
     finally:
         import ray
 
@@ -94,6 +95,15 @@ def _lean() -> Iterator[None]:
 
     params: Any = partial(parameter.RayParams, include_log_monitor=False, no_monitor=True)  # type: ignore[arg-type]
     with _swapped(parameter, "RayParams", params), _swapped(node.Node, "start_api_server", lambda *_, **__: None):
+        yield
+
+
+@contextmanager
+def _mute() -> Iterator[None]:
+    """Keeps Ray from printing its services' logs on stdout when one of them dies: data goes there, and the driver says it in a line."""
+    from ray._private import worker
+
+    with _swapped(worker, "print_to_stdstream", lambda *_, **__: None):
         yield
 
 
