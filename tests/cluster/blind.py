@@ -157,7 +157,7 @@ async def _play(world: World) -> Played:
         starters = {role: _starter(role, routes[role], time) for role in Role}
         memories = {trial.id: Memory() for trial in trials}
         drive = Drive(plan, journal, memories, Progress(), starters, lambda: None)  # type: ignore[arg-type]
-        assert await drive.play(trials, Session()) == (None, False)
+        assert await drive.play(trials, Session(own=False)) == (None, False)
     finally:
         await runner.cleanup()
     assert journal.events[-1].kind == "ended", journal.events[-1]

@@ -15,15 +15,12 @@ from deep20ray.subjects import TrustedSubject
 from deep20ray_cluster import plan
 from deep20ray_cluster.driver import Options, start
 from deep20ray_cluster.sweep import read_sweep
-from tests.ray_fixture import quiet_ray
 
 from .blind import CALLS, Played, differ_elsewhere, differences, key_of, oddities, trace
 from .command import Running, events
 from .provider import Provider, World
 from .ways import BASE, KITE, ways
 from .worlds import ROLES, sweep_text
-
-__all__ = ["quiet_ray"]
 
 SUBJECTS = tuple(f"S-{role}" for role in ROLES)
 
