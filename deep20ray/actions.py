@@ -126,11 +126,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
+def _no_text(_digits: str) -> int:
+    """Any integer stands for itself: none is allowed, and one of 5,000 digits must not count as bad JSON."""
+    return 0
+
+
 def _refuse(_constant: str) -> NoReturn:
     raise _NotOneObject
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, strict=True)
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_int=_no_text, strict=True)
 
 
 def _action(value: dict[str, Any]) -> Ask | Guess | None:

@@ -77,7 +77,24 @@ def _checked(excerpt: str, result: ResultItem) -> tuple[str, Literal["excerpt", 
     if not words:
         return None
     if text := fold(result.text):
-        return (words[:EXCERPT_MAX].rstrip(), "excerpt") if words in text else None
-    if _TELLING.search(unicodedata.normalize("NFKC", words).replace("_", " ")):
+        return (words[:EXCERPT_MAX].rstrip(), "excerpt") if _stands_in(words, text) else None
+    visible = "".join(each for each in unicodedata.normalize("NFKC", words) if unicodedata.category(each) != "Cf")
+    if _TELLING.search(visible.replace("_", " ")):
         return None
     return (SUMMARY_LABEL + words)[:EXCERPT_MAX].rstrip(), "summary"
+
+
+def _stands_in(words: str, text: str) -> bool:
+    """Whether the words stand in the text as words: a fragment out of the middle of one could spell an answer that no page gives."""
+    start = text.find(words)
+    while start >= 0:
+        end = start + len(words)
+        if not _one_word(text[start - 1 : start + 1]) and not _one_word(text[end - 1 : end + 1]):
+            return True
+        start = text.find(words, start + 1)
+    return False
+
+
+def _one_word(pair: str) -> bool:
+    """Whether two neighbouring characters belong to one word. Scripts without letter case write words without gaps; there none do."""
+    return len(pair) == 2 and all(each.isdecimal() or each.lower() != each.upper() for each in pair)

@@ -160,12 +160,10 @@ def _check_calls(trials: Mapping[str, Row], rows: Mapping[str, list[Row]]) -> No
             # A call of the turn that was being played when the trial stopped has no turn row yet.
             if trial is None or not 1 <= row["turn"] <= trial["turns"] + 1 or not 1 <= row["attempt"] <= max(1, trial["attempts"]):
                 _refuse(f"{table}.arrow", f"it has a call of trial {row['trial_id'][:12]!r} that belongs to no turn or attempt of the run")
-            if row["call"] not in _CALLS or row["state"] not in states or not 0 <= row["ask"] <= 2:
+            if row["call"] not in _CALLS or row["state"] not in states or row["ask"] < 0:
                 _refuse(f"{table}.arrow", f"a call of trial {row['trial_id'][:12]} is of an unknown kind or state")
     key = ("trial_id", "attempt", "turn", "call", "ask")
-    audits, usage = (
-        _unique(f"{name}.arrow", [row for row in rows[name] if row["state"] == "terminal"], key) for name in ("audits", "usage")
-    )
+    audits, usage = (_unique(f"{name}.arrow", rows[name], key) for name in ("audits", "usage"))
     if not usage.keys() <= audits.keys():
         _refuse("usage.arrow", "it counts a call that audits.arrow doesn't have")
 

@@ -147,7 +147,7 @@ _CALL = {
     "attempt": pa.int32(),
     "turn": pa.int32(),
     "call": pa.string(),  # guesser | search | oracle | reviewer | judge | validator
-    "ask": pa.int32(),  # 0, then 1 and 2 for byte-equal re-asks
+    "ask": pa.int32(),  # from 0; one more each time the call was made again: a byte-equal re-ask, after a loss, after a stop
     "state": pa.string(),  # terminal | superseded | lost
 }
 

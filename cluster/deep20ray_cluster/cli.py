@@ -226,6 +226,8 @@ def _report(done: "Done", json_: bool) -> None:
     if done.given_up:
         _complain(f"{done.given_up} trials ended by infrastructure in every attempt they had; their runs are sealed as incomplete")
     if not done.owed:
+        if done.given_up:
+            raise typer.Exit(3)
         return
     verb = "resume"
     if done.interrupted:

@@ -6,7 +6,7 @@ It keeps ids and counters; replies go to the journal. It starts no process but t
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from deep20ray.answers import Role
@@ -39,7 +39,9 @@ class Drive:
         progress: Progress,
         start: Mapping[Role, Callable[[], Handle]],
         started: Callable[[], None],
+        failures: int = 0,
     ) -> None:
+        """``failures`` is how many trials in a row have just ended by infrastructure, in journal order."""
         self._plan = plan
         self._journal = journal
         self._memories = memories
@@ -47,7 +49,8 @@ class Drive:
         self._pools = {role: Pool(role.value, starter, started=started) for role, starter in start.items()}
         accounts = account_of(plan.sweep)
         self._line = Line(self._pools, self._gates(), accounts, seconds_of(plan.sweep))
-        self._failures = 0
+        self._failures = failures
+        self._broken: ClusterFailed | None = None
         self._interrupted = False
         self._runs = {run.id: (run, guesser_route(index)) for index, run in enumerate(plan.runs)}
         self._board = Board(plan, memories, self._line)
@@ -70,6 +73,8 @@ class Drive:
                 async with asyncio.TaskGroup() as group:
                     for trial in owed:
                         group.create_task(self._trial(trial, slots))
+            if self._broken is not None:
+                raise self._broken
         except asyncio.CancelledError:
             if not self._interrupted:
                 raise
@@ -139,6 +144,10 @@ class Drive:
                 self._line.stop(str(parked))
             except Draining:
                 pass
+            except ClusterFailed as error:
+                # One role is gone; what the others were asked for is paid, so it is waited for.
+                self._broken = self._broken or error
+                self._line.stop(str(error))
             else:
                 self._failures = 0
                 self._board.scored(trial)
@@ -167,6 +176,14 @@ class Drive:
         if self._failures >= BREAKER:
             last = f"its {failure.call} call: {failure.cause} {failure.detail}".rstrip()
             self._line.stop(f"{BREAKER} trials in a row ended by infrastructure, the last one at {last}")
+
+
+def failures_in_a_row(events: Iterable[Event]) -> int:
+    """How many trials in a row have ended by infrastructure when the journal breaks off; 0 once they opened the breaker."""
+    row = 0
+    for event in events:
+        row = row + 1 if event.kind == "infrastructure" else 0 if event.kind == "ended" else row
+    return row if row < BREAKER else 0
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -13,7 +13,7 @@ import deep20ray_cohorts
 from deep20ray.seeds import TrialId
 from deep20ray_actors.config import CredentialRef
 from deep20ray_artifacts.files import write_atomic
-from deep20ray_cluster.drive import Drive
+from deep20ray_cluster.drive import Drive, failures_in_a_row
 from deep20ray_cluster.errors import Interrupted, JournalError, OutputError
 from deep20ray_cluster.folder import Held, SweepFolder, check_unused, descendants, end_processes, hold, make_folder, open_folder
 from deep20ray_cluster.journal import Event, Journal
@@ -176,7 +176,7 @@ def _played(
             leftovers.callback(lambda: end_processes(held.processes))
         started()
         start = starters(routes_of(plan, credentials, simulator()))
-        drive = Drive(plan, journal, memories, options.progress, start, started)
+        drive = Drive(plan, journal, memories, options.progress, start, started, failures_in_a_row(journal.events()))
         return asyncio.run(drive.play(owed, session))
 
 

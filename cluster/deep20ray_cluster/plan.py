@@ -136,6 +136,7 @@ def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime) -> Plan:
         "search": {
             "backend": search_backend(sweep),
             "max_results": sweep.search.max_results,
+            "excluded_domains": sorted(sweep.search.excluded_domains),
             "endpoint_sha256": _endpoint(sweep.search.base_url),
         },
         "support": {role.value: role_entry(sweep, sweep.support.of(role), prompts[role]) for role in SUPPORT_ROLES},

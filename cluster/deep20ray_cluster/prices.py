@@ -20,8 +20,11 @@ def call_cost(usage: Usage, price: Price | None, reported: int | None) -> int | 
         return None
     cached = Fraction(str(price.cache_read_usd_per_mtok if price.cache_read_usd_per_mtok is not None else price.input_usd_per_mtok))
     written = (usage.input_cache_write_5m or 0) + (usage.input_cache_write_1h or 0)
+    if written and price.cache_write_usd_per_mtok is None:
+        return None
     total = (
-        Fraction(str(price.input_usd_per_mtok)) * (usage.input_fresh + written)
+        Fraction(str(price.input_usd_per_mtok)) * usage.input_fresh
+        + Fraction(str(price.cache_write_usd_per_mtok or 0)) * written
         + cached * (usage.input_cache_read or 0)
         + Fraction(str(price.output_usd_per_mtok)) * (usage.output_visible + (usage.output_reasoning or 0))
     )

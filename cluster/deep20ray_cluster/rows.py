@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deep20ray_actors.outcomes import Audit
+from deep20ray_actors.outcomes import Audit, is_fault
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
 from deep20ray_cluster.plan import FETCH_POLICY, REUSE_POLICY, Plan, PlannedRun, PlannedTrial, search_backend
 from deep20ray_cluster.prices import call_cost, total
-from deep20ray_cluster.records import read_audit
+from deep20ray_cluster.records import read_audit, read_outcome
 
 Rows = dict[str, list[dict[str, Any]]]
 """Rows by table name."""
@@ -197,11 +197,16 @@ def _calls(plan: Plan, run: PlannedRun, events: list[Event]) -> Iterator[_Call]:
     """Every call of a trial, in order, with the state that the whole journal gives it."""
     last = max((event.attempt for event in events), default=1)
     failures = {(event.attempt, event.turn, event.call): event.body["cause"] for event in events if event.kind == "infrastructure"}
+    newest = {(event.turn, event.call): (event.attempt, event.ask) for event in events if event.kind == "started"}
     answered = {(event.attempt, event.turn, event.call, event.ask): event for event in events if event.kind in ("reply", "lost")}
     for event in sorted((e for e in events if e.kind == "started"), key=lambda e: (e.turn, _CALL_ORDER[e.call], e.attempt, e.ask)):
         end = answered.get((event.attempt, event.turn, event.call, event.ask))
         cause = failures.get((event.attempt, event.turn, event.call))
-        state = "lost" if end is None or end.kind == "lost" else "superseded" if cause and event.attempt < last else "terminal"
+        if cause is None and end is not None and end.kind == "reply" and (event.attempt, event.ask) < newest[event.turn, event.call]:
+            # The sweep stopped at this fault, quota or a credential say, and the call was made again in the same attempt.
+            cause = end.body["type"].lower() if is_fault(read_outcome(end.body)) else None
+        again = event.attempt < last or (event.attempt, event.ask) < newest[event.turn, event.call]
+        state = "lost" if end is None or end.kind == "lost" else "superseded" if cause and again else "terminal"
         audit = read_audit(end.body) if end is not None and end.kind == "reply" else None
         key = {"trial_id": event.trial, "attempt": event.attempt, "turn": event.turn, "call": event.call, "ask": event.ask, "state": state}
         outcome = "lost" if audit is None or end is None else end.body["type"].lower()

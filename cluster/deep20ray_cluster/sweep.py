@@ -144,6 +144,7 @@ class Price(_Settings):
     input_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)]
     output_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)]
     cache_read_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)] | None = None
+    cache_write_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)] | None = None
 
 
 class Support(_Settings):

@@ -214,7 +214,8 @@ class Table:
                     raise Infrastructure(self._turn, call, "worker_lost")
                 continue
             if is_fault(record.outcome):
-                if live:
+                # A stop for want of quota or of a credential is gone on from; any other fault ended the attempt, journalled or not.
+                if live or not isinstance(record.outcome, QuotaExhausted | Credentials):
                     raise self._fault(call, record)
                 continue
             parsed = read(record)
@@ -230,11 +231,19 @@ class Table:
     async def _live(self, role: Role, call: str, route: str, message: Message, digest: Digest, ask: int) -> Reply | LostCall:
         seed = None if call == "search" else sampling_seed(self._run_seed, self._trial.id, role, self._turn)
         started = self._event("started", call, ask, {"message_sha256": digest})
+        begun = False
+
+        async def before() -> None:
+            nonlocal begun
+            begun = True
+            await self._journal.append(started)
+
         try:
-            result = await self._desk.call(role, route, message, seed, lambda: self._journal.append(started))
+            result = await self._desk.call(role, route, message, seed, before)
         except asyncio.CancelledError:
-            # A deadline, or a second Ctrl-C: the call may be paid for all the same. A loss of a call never sent does no harm.
-            self._journal.note(self._event("lost", call, ask, {"message_sha256": digest}))
+            # A deadline, or a second Ctrl-C: a call that was begun may be paid for all the same.
+            if begun:
+                self._journal.note(self._event("lost", call, ask, {"message_sha256": digest}))
             raise
         if isinstance(result, Lost):
             self._journal.note(self._event("lost", call, ask, {"message_sha256": digest}))

@@ -145,7 +145,14 @@ def _edition(rules: Edition, entries: list[Entry], preview: bool) -> EditionBoar
 
 def _board_key(entry: Entry) -> tuple[Any, ...]:
     record = entry.record
-    return (record.run.cohort, entry.predicate.limits.rounds, tuple(subject.subject_id for subject in record.subjects))
+    # Runs under another policy, and simulated ones, are never ranked with the rest, and never stand for them.
+    return (
+        record.run.cohort,
+        record.run.policy,
+        record.run.simulated,
+        entry.predicate.limits.rounds,
+        tuple(subject.subject_id for subject in record.subjects),
+    )
 
 
 def _check_cohorts(entries: Iterable[Entry]) -> None:

@@ -88,3 +88,25 @@ def test_items_are_numbered_in_order_of_address_and_digest_and_are_what_they_say
     for item in kept:
         texts = [fold(page.text) for page in PAGES if page.url == item.url]
         assert item.verified is any(item.excerpt in text for text in texts) and item.verified is (item.kind == "excerpt")
+
+
+@pytest.mark.parametrize(
+    ("text", "excerpt", "kept"),
+    [
+        ("The eyes of NOVEMBER", "yes", False),
+        ("The eyes of NOVEMBER", "NO", False),
+        ("The eyes of NOVEMBER", "eyes of", True),
+        ("say no more, or no", "no", True),
+        ("It is 1879 here", "187", False),
+        ("Ulm, 1879.", "1879", True),
+        ("\u7231\u56e0\u65af\u5766\u751f\u4e8e\u5fb7\u56fd", "\u751f\u4e8e\u5fb7", True),
+    ],
+)
+def test_an_excerpt_stands_in_the_text_as_words(text: str, excerpt: str, kept: bool) -> None:
+    page = ResultItem(number=1, url="https://example.org/", title="t", text=text)
+    assert bool(keep([Cited(1, excerpt)], [page])) == kept
+
+
+def test_a_summary_hides_no_answer_behind_invisible_characters() -> None:
+    page = ResultItem(number=1, url="https://example.org/", title="t", text="")
+    assert keep([Cited(1, "Y\u200bES: a comet")], [page]) == ()

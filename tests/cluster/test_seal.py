@@ -10,7 +10,7 @@ import pytest
 
 import deep20ray_cohorts
 from deep20ray.answers import Role
-from deep20ray_actors.outcomes import Outcome, ServerFault
+from deep20ray_actors.outcomes import Outcome, QuotaExhausted, ServerFault
 from deep20ray_artifacts import tables
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.signing import new_key, sign_run
@@ -23,7 +23,7 @@ from deep20ray_cluster.memory import Memory
 from deep20ray_cluster.plan import Plan, PlannedTrial, resolve
 from deep20ray_cluster.pools import Lost
 from deep20ray_cluster.sweep import parse_sweep
-from deep20ray_cluster.table import Infrastructure, Table
+from deep20ray_cluster.table import Infrastructure, Parked, Table
 
 from .fakes import GAME, Desk, MemoryJournal, counter, script
 from .worlds import sweep_text
@@ -199,3 +199,41 @@ async def test_a_seal_that_fails_leaves_nothing_half_done(tmp_path: Path, monkey
     assert list((folder.root / "runs").iterdir()) == []
     assert sealed(plan, folder, journal).is_dir()
     journal.close()
+
+
+async def test_stops_and_losses_leave_a_run_that_signs_and_has_its_costs(tmp_path: Path) -> None:
+    plan = make_plan()
+    memory, ticks, good = MemoryJournal(), counter(), script(GAME)
+
+    def tick() -> int:
+        return MS + ticks()
+
+    first, *others = plan.runs[0].trials
+    for _ in range(3):  # three times without credit, each time gone on from
+        with pytest.raises(Parked):
+            await play(
+                plan,
+                first,
+                Desk(lambda role, message, seed: QuotaExhausted("none") if seed is not None else good(role, message, seed)),
+                memory,
+                tick,
+            )
+    losses = iter([True, True])
+    flaky: Any = lambda role, message, seed: Lost() if role is Role.GUESSER and next(losses, False) else good(role, message, seed)  # noqa: E731
+    await play(plan, first, Desk(flaky), memory, tick)
+    for trial in others:
+        await play(plan, trial, Desk(good), memory, tick)
+    journal = Journal(tmp_path / "journal.sqlite")
+    await journal.append(*memory.events)
+    folder = sealed(plan, make_folder(tmp_path / "out"), journal)
+    journal.close()
+    new_key(tmp_path, "mine")
+    sign_run(folder, tmp_path / "mine.key")
+    verify_run(folder, [load_public(tmp_path / "mine.pub")])
+    repairs = rows(folder, "repairs")
+    assert [(row["ask"], row["state"], row["cause"]) for row in repairs] == [
+        *((ask, "superseded", "quotaexhausted") for ask in range(3)),
+        *((ask, "lost", "lost") for ask in (3, 4)),
+    ]
+    trial = next(row for row in rows(folder, "trials") if row["trial_id"] == first.id)
+    assert trial["guesser_cost_microusd"] == 7 * (10 * 100 + 5 * 1000)

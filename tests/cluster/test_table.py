@@ -1,11 +1,13 @@
 """One trial at a table: who is asked what, what is journalled, and what a kill at any point costs."""
 
+import asyncio
+
 import pytest
 
 from deep20ray.answers import Role
 from deep20ray.game import Reason
 from deep20ray_actors.messages import GuesserMessage, JudgeMessage, OracleMessage, ReviewerMessage, SearchMessage
-from deep20ray_actors.outcomes import Completed, QuotaExhausted, Refused, ServerFault
+from deep20ray_actors.outcomes import Completed, Malformed, QuotaExhausted, Refused, ServerFault
 from deep20ray_cluster.errors import PlanMismatch
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
@@ -198,3 +200,28 @@ def _short() -> "object":
     from deep20ray.editions import EDITION_1_1
 
     return replace(EDITION_1_1, question_limit=6)
+
+
+async def test_a_fault_that_ended_an_attempt_is_not_gone_on_from_without_a_repair() -> None:
+    good = script(GAME)
+    desk = Desk(lambda role, message, seed: Malformed("used tools") if isinstance(message, GuesserMessage) else good(role, message, seed))
+    journal = MemoryJournal()
+    with pytest.raises(Infrastructure):
+        await play(desk, journal)
+    # Killed between the reply and the end of the attempt: the delivered reply isn't asked for again.
+    desk = Desk(good)
+    with pytest.raises(Infrastructure) as error:
+        await play(desk, MemoryJournal(journal.events))
+    assert (error.value.call, error.value.cause) == ("guesser", "malformed")
+    assert desk.sent == []
+
+
+async def test_a_call_that_never_left_is_not_lost() -> None:
+    class Waiting(Desk):
+        async def call(self, role: Role, route: str, message: object, seed: int | None, before: object) -> object:  # type: ignore[override]
+            raise asyncio.CancelledError
+
+    journal = MemoryJournal()
+    with pytest.raises(asyncio.CancelledError):
+        await play(Waiting(script(GAME)), journal)
+    assert journal.events == []

@@ -112,7 +112,7 @@ def test_repairs_are_shown_apart(world: World) -> None:
     draft.rows["repairs"].append({**key, "cause": "lost", "cost_microusd": None})
     world.add_draft(draft)
     out = world.build()
-    assert "1 lost call of unknown cost" in Html.of(only(out, "e/1.1/runs/*/index.html")).words
+    assert "1 superseded or lost call of unknown cost" in Html.of(only(out, "e/1.1/runs/*/index.html")).words
     assert "1 call of this trial were superseded or lost" in Html.of(only(out, "e/1.1/runs/*/t-0001-r1.html")).words
 
 

@@ -1,7 +1,7 @@
 """Bytes from outside as JSON values, strictly, and as text that can be stored."""
 
 import json
-from typing import Any, NoReturn
+from typing import Any
 
 
 class NotJson(ValueError):
@@ -12,7 +12,7 @@ def json_object(body: bytes) -> dict[str, Any]:
     """The JSON object that the bytes hold.
 
     Raises:
-        NotJson: anything else, NaN and bottomless nesting included.
+        NotJson: anything else, bottomless nesting included. NaN and the infinities are read as null.
     """
     value = json_value(body)
     if not isinstance(value, dict):
@@ -27,7 +27,7 @@ def json_value(body: bytes) -> Any:
         NotJson: as for ``json_object``, lists and plain values apart.
     """
     try:
-        return json.loads(body, parse_constant=_refuse)
+        return json.loads(body, parse_constant=_null)
     except (ValueError, RecursionError):
         raise NotJson from None
 
@@ -46,5 +46,5 @@ def label(value: object) -> str | None:
     return storable(value)[:200] if isinstance(value, str) and value else None
 
 
-def _refuse(_constant: str) -> NoReturn:
-    raise NotJson
+def _null(_constant: str) -> None:
+    """NaN and the infinities as null: some servers write them into figures beside a paid completion, which must not be bought again."""

@@ -100,7 +100,8 @@ class HttpTransport:
         except (httpx.HTTPError, aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
             return Reading(Transport(_words(error)), retry=True)
         if reply is None:
-            return Reading(Malformed(f"the reply is longer than {self._reply_max} bytes"), retry=True)
+            # Another try would be as long, and would be paid for again.
+            return Reading(Malformed(f"the reply is longer than {self._reply_max} bytes"))
         return way.read(reply)
 
     async def _fetch(self, request: WireRequest, way: Way) -> WireReply | None:
