@@ -16,4 +16,5 @@ def test_the_row_of_failures_goes_on_where_the_journal_breaks_off() -> None:
 
 
 def test_a_breaker_that_has_opened_starts_anew() -> None:
-    assert failures_in_a_row(events(*["infrastructure"] * BREAKER)) == 0
+    kinds: list[Kind] = ["infrastructure"] * BREAKER
+    assert failures_in_a_row(events(*kinds)) == 0

@@ -235,5 +235,5 @@ async def test_stops_and_losses_leave_a_run_that_signs_and_has_its_costs(tmp_pat
         *((ask, "superseded", "quotaexhausted") for ask in range(3)),
         *((ask, "lost", "lost") for ask in (3, 4)),
     ]
-    trial = next(row for row in rows(folder, "trials") if row["trial_id"] == first.id)
-    assert trial["guesser_cost_microusd"] == 7 * (10 * 100 + 5 * 1000)
+    row = next(each for each in rows(folder, "trials") if each["trial_id"] == first.id)
+    assert row["guesser_cost_microusd"] == 7 * (10 * 100 + 5 * 1000)
