@@ -113,7 +113,10 @@ def resume(folder: SweepDir, address: Address = None, progress: ProgressMode = "
 
 @app.command()
 def repair(folder: SweepDir, address: Address = None, progress: ProgressMode = "auto", json_: Json = False) -> None:
-    """Try again the trials that ended by infrastructure, three attempts at most; only their failed calls are made anew."""
+    """Try again the trials that ended by infrastructure; only their failed calls are made anew.
+
+    A trial has three attempts, the first one included. A run whose trials have used them up is sealed as incomplete and stays so.
+    """
     _needs_run_extra()
     from deep20ray_cluster import driver
 
@@ -128,7 +131,8 @@ def sign(
     """Check a sealed run and sign its statement. Needs no Ray and may run on another machine."""
     from deep20ray_artifacts.signing import sign_run
 
-    print(sign_run(run_folder, key))
+    digest = sign_run(run_folder, key)
+    print(f"signed: {run_folder.name}, statement {digest}")
 
 
 @app.command()
@@ -146,6 +150,7 @@ def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folde
         "status": predicate.status,
         "simulated": predicate.simulated,
         "trials": predicate.counts.trials,
+        "scored": verified.tables["trials"]["status"].to_pylist().count("scored"),
         "turns": predicate.counts.turns,
         "keyid": verified.keyid,
     }
@@ -154,7 +159,8 @@ def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folde
     else:
         kind = "simulated run" if predicate.simulated else "run"
         counts = predicate.counts
-        print(f"verified: {kind} {predicate.run_id}, {counts.trials} trials, {counts.turns} turns, signed by {verified.keyid[:16]}")
+        part = "" if predicate.status == "complete" else f"incomplete, {facts['scored']} scored, "
+        print(f"verified: {kind} {predicate.run_id}, {part}{counts.trials} trials, {counts.turns} turns, signed by {verified.keyid[:16]}")
 
 
 @keys_app.command("new")

@@ -51,9 +51,9 @@ def verify(run: Annotated[Path, typer.Argument(help="A signed run's folder.")], 
     verified = verify_run(run, [load_public(path) for path in trust])
     predicate = verified.statement.predicate
     kind = "simulated run" if predicate.simulated else "run"
-    print(
-        f"verified: {kind} {predicate.run_id}, {predicate.counts.trials} trials, {predicate.counts.turns} turns, signed by {verified.keyid}"
-    )
+    part = "" if predicate.status == "complete" else "incomplete, "
+    counts = predicate.counts
+    print(f"verified: {kind} {predicate.run_id}, {part}{counts.trials} trials, {counts.turns} turns, signed by {verified.keyid}")
 
 
 def main() -> int:
