@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from deep20ray.answers import Role
 from deep20ray_actors import credentials
@@ -23,7 +24,7 @@ from deep20ray_actors.messages import (
     SearchMessage,
     ValidatorMessage,
 )
-from deep20ray_actors.outcomes import Audit, Call, CallResult, Credentials, Fault, Rejected, Transport
+from deep20ray_actors.outcomes import Audit, Call, CallResult, Credentials, Fault, Rejected, Transport, Usage
 from deep20ray_actors.providers.dialects import DIALECTS
 from deep20ray_actors.providers.transport import HttpTransport, Trail, Way
 from deep20ray_actors.providers.wire import Reading
@@ -103,9 +104,10 @@ class RoleHost:
     async def _feed(self) -> None:
         while self._queue:
             for _ in range(min(_FEED, len(self._queue))):
-                task = asyncio.create_task(self._run(self._queue.popleft()))
+                call = self._queue.popleft()
+                task = asyncio.create_task(self._run(call))
                 self._running.add(task)
-                task.add_done_callback(self._running.discard)
+                task.add_done_callback(partial(self._ended, call.slot))
             await asyncio.sleep(0)
 
     async def _run(self, call: Call) -> None:
@@ -129,6 +131,15 @@ class RoleHost:
         )
         self._finished.append(CallResult(call.slot, reading.outcome, audit))
         self._news.set()
+
+    def _ended(self, slot: int, task: asyncio.Task[None]) -> None:
+        """A call that broke outside its boundary is answered all the same, or its trial would wait for ever."""
+        self._running.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            fault = Rejected(f"internal error in the {self.role.value}'s actor: {type(error).__name__}")
+            self._finished.append(CallResult(slot, fault, Audit(None, None, None, None, None, False, Usage(), 0, 0, 0, None, None)))
+            self._news.set()
 
     async def _boundary(self, call: Call, trail: Trail) -> Reading:
         """The one place where an exception of any kind becomes a fault. Its detail names the kind of error and never its text."""
