@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import signal
+import sys
+import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, closing, contextmanager
@@ -67,7 +70,7 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
     plan = resolve(sweep, cohort, datetime.now(UTC))
     credentials = credentials_of(sweep, options.environ)
     folder = make_folder(out)
-    with _interruptible(folder), hold(folder) as held:
+    with _interruptible(folder) as ctrl_c, hold(folder) as held:
         check_unused(folder)  # again: another driver may have come first
         write_atomic(folder.sweep_file, text.encode())
         if sweep.sweep.cohort not in deep20ray_cohorts.names():
@@ -75,7 +78,7 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
         # The plan comes last: a folder with a plan has all else.
         Journal(folder.journal).close()
         write_atomic(folder.plan, plan.data)
-        return _drive(plan, folder, held, credentials, options)
+        return _drive(plan, folder, held, credentials, options, ctrl_c)
 
 
 def resume(out: Path, options: Options, *, repair: bool = False) -> Done:
@@ -86,11 +89,11 @@ def resume(out: Path, options: Options, *, repair: bool = False) -> Done:
         UsageError, Resumable: see ``deep20ray_cluster.errors``.
     """
     folder = open_folder(out)
-    with _interruptible(folder):
+    with _interruptible(folder) as ctrl_c:
         plan = load_plan(folder)
         credentials = credentials_of(plan.sweep, options.environ)
         with hold(folder) as held:
-            return _drive(plan, folder, held, credentials, options, repair=repair)
+            return _drive(plan, folder, held, credentials, options, ctrl_c, repair=repair)
 
 
 def load_plan(folder: SweepFolder) -> Plan:
@@ -123,18 +126,54 @@ def _created(folder: SweepFolder, planned: bytes) -> datetime:
         raise OutputError(f"{folder.plan}: not a plan; restore it from a copy, or start the sweep in another folder") from None
 
 
+class _CtrlC:
+    """Remembers Ctrl-C: Python drops a KeyboardInterrupt that is raised inside an import's callback or a finaliser."""
+
+    def __init__(self) -> None:
+        self._pressed = False
+
+    def __call__(self, _number: int, _frame: object) -> None:
+        self._pressed = True
+        raise KeyboardInterrupt
+
+    def unraisable(self, dropped: "sys.UnraisableHookArgs") -> None:
+        """A dropped Ctrl-C is no news; anything else is shown as ever."""
+        if dropped.exc_type is not KeyboardInterrupt:
+            sys.__unraisablehook__(dropped)
+
+    def check(self) -> None:
+        """Raises what was dropped."""
+        if self._pressed:
+            raise KeyboardInterrupt
+
+
 @contextmanager
-def _interruptible(folder: SweepFolder) -> Iterator[None]:
+def _interruptible(folder: SweepFolder) -> Iterator[_CtrlC]:
     """Ctrl-C outside the play: while planning, starting, stopping or sealing."""
+    pressed = _CtrlC()
+    handled = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, pressed) if handled else None
+    shown, sys.unraisablehook = sys.unraisablehook, pressed.unraisable
     try:
-        yield
+        yield pressed
     except KeyboardInterrupt:
         verb = "resume" if folder.plan.exists() else "run"
         raise Interrupted(f"interrupted; go on with `deep20ray {verb}{f' {folder.root}' if verb == 'resume' else ''}`") from None
+    finally:
+        sys.unraisablehook = shown
+        if handled:
+            signal.signal(signal.SIGINT, before or signal.default_int_handler)
 
 
 def _drive(
-    plan: Plan, folder: SweepFolder, held: Held, credentials: Mapping[str, CredentialRef], options: Options, *, repair: bool = False
+    plan: Plan,
+    folder: SweepFolder,
+    held: Held,
+    credentials: Mapping[str, CredentialRef],
+    options: Options,
+    ctrl_c: _CtrlC,
+    *,
+    repair: bool = False,
 ) -> Done:
     with closing(Journal(folder.journal, new=False)) as journal:
         memories = _memories(plan, journal)
@@ -142,7 +181,7 @@ def _drive(
         stopped: str | None = None
         interrupted = False
         if owed:
-            stopped, interrupted = _played(plan, held, journal, memories, owed, credentials, options)
+            stopped, interrupted = _played(plan, held, journal, memories, owed, credentials, options, ctrl_c)
             memories = _memories(plan, journal)
         sealed = tuple(path for run in plan.runs if (path := seal_run(plan, run, folder, journal, memories)) is not None)
     ended = sum(memory.ended for memory in memories.values())
@@ -159,6 +198,7 @@ def _played(
     owed: list[PlannedTrial],
     credentials: Mapping[str, CredentialRef],
     options: Options,
+    ctrl_c: _CtrlC,
 ) -> tuple[str | None, bool]:
     """Plays what is owed. Returns why it stopped early, if it did, and whether by Ctrl-C."""
     before = frozenset(descendants())
@@ -177,6 +217,7 @@ def _played(
         started()
         start = starters(routes_of(plan, credentials, simulator()))
         drive = Drive(plan, journal, memories, options.progress, start, started, failures_in_a_row(journal.events()))
+        ctrl_c.check()
         return asyncio.run(drive.play(owed, session))
 
 
