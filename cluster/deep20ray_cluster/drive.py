@@ -1,6 +1,7 @@
 """One drive: the owed trials of a sweep, played at tables that share pools and gates, until all is played or something stops it.
 
-It keeps ids and counters; replies go to the journal. It starts no process but through its pools, and seals nothing.
+Replies go to the journal; what it remembers of a trial is what the journal held when the drive began. It starts no process but
+through its pools, and seals nothing.
 """
 
 import asyncio

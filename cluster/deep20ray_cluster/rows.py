@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deep20ray.canonical import canonical
 from deep20ray_actors.outcomes import Audit, is_fault
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
@@ -44,8 +45,8 @@ def run_rows(plan: Plan, run: PlannedRun, events: Sequence[Event]) -> Rows:
         for call in calls:
             if call.audit is not None and call.audit.served_model is not None:
                 served[call.key["call"]].add(call.audit.served_model)
-        _turn_rows(rows, trial, by_trial[trial.id])
-        rows["trials"].append(_trial_row(trial, by_trial[trial.id], calls, rows))
+        turns = _turn_rows(rows, trial, by_trial[trial.id])
+        rows["trials"].append(_trial_row(trial, by_trial[trial.id], calls, turns))
         _call_rows(rows, calls)
     rows["subjects"] = [_subject_row(trial) for trial in _one_per_subject(run)]
     rows["roles"] = list(_role_rows(plan, run, served))
@@ -83,8 +84,6 @@ def _run_row(plan: Plan, run: PlannedRun, trials: list[dict[str, Any]]) -> dict[
 
 
 def _role_rows(plan: Plan, run: PlannedRun, served: Mapping[str, set[str]]) -> Iterator[dict[str, Any]]:
-    from deep20ray.canonical import canonical
-
     planned = next(entry for entry in plan.document["runs"] if entry["run_id"] == run.id)
     for role, entry in {"guesser": planned["guesser"], **plan.document["support"]}.items():
         yield {
@@ -118,7 +117,9 @@ def _subject_row(trial: PlannedTrial) -> dict[str, Any]:
     }
 
 
-def _turn_rows(rows: Rows, trial: PlannedTrial, events: Iterable[Event]) -> None:
+def _turn_rows(rows: Rows, trial: PlannedTrial, events: Iterable[Event]) -> list[dict[str, Any]]:
+    """Adds a trial's turns, evidence and violations; returns the turns."""
+    before = len(rows["turns"])
     for event in events:
         if event.kind != "closed":
             continue
@@ -147,10 +148,10 @@ def _turn_rows(rows: Rows, trial: PlannedTrial, events: Iterable[Event]) -> None
         if body["kind"] == "violation":
             text = {"kind": body["violation"], "counted": body["counted"], "finish_reason": body["finish_reason"], "text": body["text"]}
             rows["violations"].append(place | text)
+    return rows["turns"][before:]
 
 
-def _trial_row(trial: PlannedTrial, events: list[Event], calls: list[_Call], rows: Rows) -> dict[str, Any]:
-    turns = [row for row in rows["turns"] if row["trial_id"] == trial.id]
+def _trial_row(trial: PlannedTrial, events: list[Event], calls: list[_Call], turns: list[dict[str, Any]]) -> dict[str, Any]:
     ended = next((event for event in events if event.kind == "ended"), None)
     memory_cause = next((event.body["cause"] for event in reversed(events) if event.kind == "infrastructure"), None)
     guesses = [turn for turn in turns if turn["kind"] == "guess"]
