@@ -26,12 +26,10 @@ CredentialRef = LiteralCredential | FileCredential | None
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds, all explicit. ``call`` bounds a whole logical call, its retries and waits included."""
+    """Seconds. ``wire`` bounds one wire try, ``call`` a whole logical call, its tries and the waits between them included."""
 
     connect: float = 10.0
-    read: float = 300.0
-    write: float = 30.0
-    pool: float = 60.0
+    wire: float = 300.0
     call: float = 900.0
 
 
@@ -45,25 +43,67 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class PromptTexts:
-    """A prompt's texts; ``guide`` and ``reminder`` are the Guesser's."""
+    """A prompt's texts; ``guide`` and ``reminder`` are the Guesser's, ``queries`` the Oracle's, for writing search queries."""
 
     system: str
     guide: str | None = None
     reminder: str | None = None
+    queries: str | None = None
+
+
+class Backend(StrEnum):
+    """The search back-ends that are spoken to, named as a sweep file's kinds of search."""
+
+    SEARXNG = "searxng"
+    BRAVE = "brave"
+    TAVILY = "tavily"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchConfig:
-    """Where the Oracle searches. ``base_url`` is without the final ``/search``."""
+    """Where the Oracle searches. ``base_url`` is without the back-end's own path, such as ``/search``."""
 
     base_url: str
+    backend: Backend = Backend.SEARXNG
+    credential: CredentialRef = None
+    """None for SearXNG, and for Tavily's keyless mode."""
     max_results: int = 5
     max_text: int = 2000
     """Characters of a result's text that are kept."""
     excluded_domains: tuple[str, ...] = ()
     """Domains (with their subdomains), or domain/path prefixes, whose results are dropped, besides the benchmark's own."""
-    timeouts: Timeouts = Timeouts(read=30.0, call=180.0)
+    timeouts: Timeouts = Timeouts(wire=30.0, call=180.0)
     attempts: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FetchConfig:
+    """How pages are fetched for the Oracle."""
+
+    max_text: int = 4000
+    """Characters of a page's text that are kept."""
+    max_bytes: int = 2_000_000
+    """A longer page, as sent or decompressed, is not read."""
+    redirects: int = 5
+    excluded_domains: tuple[str, ...] = ()
+    """As a ``SearchConfig``'s; they hold for every address on the way."""
+    seconds: float = 20.0
+    """For one page, its redirects and the reading of its text included."""
+    allow_loopback: bool = False
+    """For tests: loopback addresses may be fetched from."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSearch:
+    """The provider's own web search, given to the Oracle as a tool."""
+
+    max_searches: int
+    """The hard ceiling, where the provider has one."""
+    excluded_domains: tuple[str, ...] = ()
+    max_text: int = 2000
+    """Characters of a source's text that are kept."""
+    max_resumptions: int = 4
+    """How often a paused turn is gone on with."""
 
 
 class Dialect(StrEnum):
@@ -113,4 +153,6 @@ class RouteConfig:
     timeouts: Timeouts = Timeouts()
     attempts: int = 5
     search: SearchConfig | None = None
-    """The Oracle's alone."""
+    """This and the next two are the Oracle's alone."""
+    fetch: FetchConfig | None = None
+    native: NativeSearch | None = None

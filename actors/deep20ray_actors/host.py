@@ -13,13 +13,16 @@ from functools import partial
 
 from deep20ray.answers import Role
 from deep20ray_actors import credentials
-from deep20ray_actors.config import RouteConfig, SearchConfig
+from deep20ray_actors.config import FetchConfig, RouteConfig, SearchConfig
 from deep20ray_actors.errors import CredentialUnusable, RouteRefused
 from deep20ray_actors.messages import (
     GuesserMessage,
     JudgeMessage,
     Message,
     OracleMessage,
+    PagesMessage,
+    QueriesMessage,
+    ResearchMessage,
     ReviewerMessage,
     SearchMessage,
     ValidatorMessage,
@@ -32,7 +35,7 @@ from deep20ray_actors.search import searxng
 
 _TYPES: Mapping[Role, tuple[type[Message], ...]] = {
     Role.GUESSER: (GuesserMessage,),
-    Role.ORACLE: (OracleMessage, SearchMessage),
+    Role.ORACLE: (QueriesMessage, SearchMessage, PagesMessage, OracleMessage, ResearchMessage),
     Role.REVIEWER: (ReviewerMessage,),
     Role.JUDGE: (JudgeMessage,),
     Role.VALIDATOR: (ValidatorMessage,),
@@ -114,7 +117,7 @@ class RoleHost:
         trail, started = Trail(), self._around.clock()
         reading = await self._boundary(call, trail)
         route = self._routes.get(call.route)
-        searching = isinstance(call.message, SearchMessage)
+        searching = isinstance(call.message, SearchMessage | PagesMessage)
         audit = Audit(
             request_digest=trail.request_digest,
             requested_model=None if route is None or searching else route.model,
@@ -169,6 +172,10 @@ class RoleHost:
             if route.search is None:
                 return _fault(Rejected(f"route {route.route} has no search configured; add [search] to the sweep file"))
             return await self._search(message, route.search, call, trail)
+        if isinstance(message, PagesMessage):
+            if route.fetch is None:
+                return _fault(Rejected(f"route {route.route} fetches no pages; set search.fetch_pages"))
+            return await self._pages(message, route.fetch, trail)
         speech = DIALECTS[route.dialect]
         request = speech.build(route, message, call.seed)
         way = Way(
@@ -184,6 +191,9 @@ class RoleHost:
         request = searxng.build(config, message)
         way = Way(None, config.timeouts, config.attempts, lambda reply: searxng.read(reply, config, self._around.now()))
         return await self._transport.send(request, call.lease, way, trail)
+
+    async def _pages(self, message: PagesMessage, config: FetchConfig, trail: Trail) -> Reading:
+        raise NotImplementedError
 
     def _key(self, route: RouteConfig) -> str | None:
         if route.route not in self._keys:

@@ -51,7 +51,7 @@ class ReminderItem(_Closed):
 
 
 class ResultItem(_Closed):
-    """One search result, numbered from 1. ``text`` is what the search tool returned for the page, cut; empty if it returned none."""
+    """One search result, numbered from 1. ``text`` is what the page held, or else what the search tool returned for it, cut; or empty."""
 
     number: Number
     url: Text
@@ -103,6 +103,21 @@ class GuesserMessage(_Message):
         return cls(category=view.category, variation=view.variation, history=tuple(_item(entry) for entry in view.history))
 
 
+class QueriesMessage(_Message):
+    """A question and the trusted subject, for search queries to be written; ``target`` says about how many."""
+
+    role = Role.ORACLE
+    kind = "queries"
+    subject: SubjectItem
+    question: Text
+    target: Number
+
+    @classmethod
+    def of(cls, subject: TrustedSubject, question: str, target: int) -> Self:
+        """From the rules' types."""
+        return cls(subject=SubjectItem.of(subject), question=question, target=target)
+
+
 class SearchMessage(_Message):
     """What the Oracle's search tool is asked."""
 
@@ -112,8 +127,31 @@ class SearchMessage(_Message):
 
     @classmethod
     def of(cls, subject: TrustedSubject, question: str) -> Self:
-        """The query of a question: the subject's canonical name, a space, the question."""
+        """The program's own query of a question: the subject's canonical name, a space, the question."""
         return cls(query=search_query(subject, question))
+
+
+class PagesMessage(_Message):
+    """The addresses of pages to be fetched for the Oracle, as a search returned them."""
+
+    role = Role.ORACLE
+    kind = "pages"
+    urls: tuple[Text, ...]
+
+
+class ResearchMessage(_Message):
+    """A question and the trusted subject, for an Oracle that searches with its provider's own tool; ``searches`` is a target."""
+
+    role = Role.ORACLE
+    kind = "research"
+    subject: SubjectItem
+    question: Text
+    searches: Number
+
+    @classmethod
+    def of(cls, subject: TrustedSubject, question: str, searches: int) -> Self:
+        """From the rules' types."""
+        return cls(subject=SubjectItem.of(subject), question=question, searches=searches)
 
 
 class OracleMessage(_Message):
@@ -175,8 +213,10 @@ class ValidatorMessage(_Message):
         return cls(subject=SubjectItem.of(subject), guess=GuessItem(name=guess.name, description=guess.description))
 
 
-ChatMessage = GuesserMessage | OracleMessage | ReviewerMessage | JudgeMessage | ValidatorMessage
-Message = ChatMessage | SearchMessage
+ChatMessage = GuesserMessage | QueriesMessage | ResearchMessage | OracleMessage | ReviewerMessage | JudgeMessage | ValidatorMessage
+ToolMessage = SearchMessage | PagesMessage
+"""What is asked of a search back-end or of the web, not of a model."""
+Message = ChatMessage | ToolMessage
 
 
 def search_query(subject: TrustedSubject, question: str) -> str:

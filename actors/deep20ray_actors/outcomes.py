@@ -1,6 +1,7 @@
 """What can become of a call: one closed sum type, and the record of how it went. Only these values leave an actor, never an exception.
 
-Delivered (the provider completed something; never sent again)      Completed, Refused, Truncated, Empty; Found for a search
+Delivered (the provider completed something; never sent again)      Completed, Refused, Truncated, Empty; Found for a search,
+                                                                    Fetched for pages
 Fault (nothing that may be played; never an answer or a score)      Throttled, QuotaExhausted, Transport, ServerFault, Malformed,
                                                                     Rejected, Credentials
 
@@ -16,10 +17,33 @@ from deep20ray_actors.messages import Message, ResultItem
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A page that a provider's own search returned. ``text`` is what the tool gave of it, cut; empty if nothing."""
+
+    url: str
+    title: str
+    text: str
+    whole: bool
+    """Whether ``text`` is the page's, rather than a few passages of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Browsed:
+    """What a provider's own search did within a reply."""
+
+    searches: int
+    """That worked, hits or not."""
+    sources: tuple[Source, ...]
+    barred: bool
+    """Whether it returned a page of an excluded domain, which the model may then have read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Completed:
-    """A normal stop with visible text, exactly as it came."""
+    """A normal stop with visible text, exactly as it came. ``browsed``: an Oracle's that was given its provider's search."""
 
     text: str
+    browsed: Browsed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +73,25 @@ class Found:
     """A search that worked, hits or not."""
 
     results: tuple[ResultItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page. ``text`` is its readable text, cut; empty where it could not be read, and ``problem`` then says why in our words."""
+
+    url: str
+    """As it was asked for."""
+    final_url: str | None
+    """After redirects; None if it could not be reached."""
+    text: str
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Every page that was asked for, in order, readable or not."""
+
+    pages: tuple[Page, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +154,7 @@ class Credentials:
 
 Delivered = Completed | Refused | Truncated | Empty
 Fault = Throttled | QuotaExhausted | Transport | ServerFault | Malformed | Rejected | Credentials
-Outcome = Delivered | Found | Fault
+Outcome = Delivered | Found | Fetched | Fault
 
 FAULTS = (Throttled, QuotaExhausted, Transport, ServerFault, Malformed, Rejected, Credentials)
 
@@ -157,6 +200,8 @@ class Audit:
     """Private."""
     reported_cost_microusd: int | None
     """What the provider itself said it charged."""
+    resumptions: int = 0
+    """How often a paused turn was gone on with, within this call; ``usage`` is the sum."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,9 @@ from deep20ray_actors.messages import (
     GuesserMessage,
     JudgeMessage,
     OracleMessage,
+    QueriesMessage,
     ReminderItem,
+    ResearchMessage,
     ReviewerMessage,
     SubjectItem,
     ValidatorMessage,
@@ -30,9 +32,12 @@ def chat_messages(message: ChatMessage, prompt: PromptTexts) -> list[ChatTurn]:
     """The conversation as sent: the system text, then the message's own turns.
 
     Raises:
-        RouteRefused: a Guesser's history needs a reminder and the prompt has none.
+        RouteRefused: a Guesser's history needs a reminder, or queries are to be written, and the prompt has no text for it.
     """
-    return [{"role": "system", "content": prompt.system}, *_turns(message, prompt)]
+    system = prompt.queries if isinstance(message, QueriesMessage) else prompt.system
+    if system is None:
+        raise RouteRefused("the Oracle's prompt has no text for writing queries; use a complete prompt")
+    return [{"role": "system", "content": system}, *_turns(message, prompt)]
 
 
 def alternating(turns: Iterable[ChatTurn]) -> list[tuple[str, list[str]]]:
@@ -53,6 +58,10 @@ def _turns(message: ChatMessage, prompt: PromptTexts) -> list[ChatTurn]:
     match message:
         case GuesserMessage():
             return _game(message, prompt)
+        case QueriesMessage():
+            return _material(question=message.question, subject=_subject(message.subject), target=message.target)
+        case ResearchMessage():
+            return _material(question=message.question, searches=message.searches, subject=_subject(message.subject))
         case OracleMessage():
             results = [{"number": r.number, "text": r.text, "title": r.title, "url": r.url} for r in message.results]
             return _material(question=message.question, results=results, subject=_subject(message.subject))
@@ -99,9 +108,11 @@ def answer_schema(message: ChatMessage, tokens: Iterable[Token]) -> tuple[str, M
         case GuesserMessage():
             text = {"type": ["string", "null"]}
             return "action", _object(action={"enum": ["ASK", "GUESS"], "type": "string"}, description=text, name=text, question=text)
-        case OracleMessage():
-            item = _object(excerpt={"type": "string"}, result={"type": "integer"})
-            evidence = {"items": item, "type": "array"}
+        case QueriesMessage():
+            return "queries", _object(queries={"items": {"type": "string"}, "type": "array"})
+        case OracleMessage() | ResearchMessage():
+            where = {"result": {"type": "integer"}} if isinstance(message, OracleMessage) else {"url": {"type": "string"}}
+            evidence = {"items": _object(excerpt={"type": "string"}, **where), "type": "array"}
             return "oracle_answer", _object(
                 answer={"enum": words, "type": "string"}, basis=basis, evidence=evidence, statement={"type": "string"}
             )

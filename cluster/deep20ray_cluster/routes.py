@@ -45,7 +45,7 @@ def seconds_of(sweep: Sweep) -> dict[str, float]:
 
 
 def _search_seconds(sweep: Sweep) -> float:
-    return sweep.search.read_seconds * (sweep.search.attempts + 2)
+    return sweep.search.try_seconds * (sweep.search.attempts + 2)
 
 
 def credentials_of(sweep: Sweep, environ: MutableMapping[str, str]) -> dict[str, CredentialRef]:
@@ -102,7 +102,7 @@ def _route(plan: Plan, role: Role, name: str, model: Model, credentials: Mapping
         effort=model.effort,
         output_limit_field=account.output_limit_field,
         send_seed=model.send_seed,
-        timeouts=Timeouts(connect=account.connect_seconds, read=account.read_seconds, call=account.call_seconds),
+        timeouts=Timeouts(connect=account.connect_seconds, wire=account.try_seconds, call=account.call_seconds),
         attempts=account.attempts,
         search=_search(plan.sweep, simulator) if role is Role.ORACLE else None,
     )
@@ -114,7 +114,7 @@ def _search(sweep: Sweep, simulator: str | None) -> SearchConfig:
         base_url=search.base_url or str(simulator),
         max_results=search.max_results,
         excluded_domains=search.excluded_domains,
-        timeouts=Timeouts(read=search.read_seconds, call=_search_seconds(sweep)),
+        timeouts=Timeouts(wire=search.try_seconds, call=_search_seconds(sweep)),
         attempts=search.attempts,
     )
 

@@ -56,7 +56,7 @@ class Account(_Settings):
     """OpenRouter's alone: the only providers behind it that may serve; empty for any."""
     attempts: Annotated[int, Field(ge=1, le=20)] = 5
     connect_seconds: Annotated[float, Field(gt=0, le=600)] = 10
-    read_seconds: Annotated[float, Field(gt=0, le=3600)] = 300
+    try_seconds: Annotated[float, Field(gt=0, le=3600)] = 300
     call_seconds: Annotated[float, Field(gt=0, le=7200)] = 900
 
     @model_validator(mode="after")
@@ -101,7 +101,7 @@ class Search(_Settings):
     """Besides the benchmark's own publications, which are always left out."""
     max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 32
     attempts: Annotated[int, Field(ge=1, le=20)] = 4
-    read_seconds: Annotated[float, Field(gt=0, le=600)] = 30
+    try_seconds: Annotated[float, Field(gt=0, le=600)] = 30
 
     @model_validator(mode="after")
     def _addressed(self) -> "Search":

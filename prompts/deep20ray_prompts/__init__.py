@@ -19,7 +19,7 @@ class PromptError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One pinned revision. ``parts``, ``guide`` and ``reminder`` name files under ``texts``."""
+    """One pinned revision. ``parts``, ``guide``, ``reminder`` and ``queries`` name files under ``texts``."""
 
     revision: str
     role: str
@@ -29,11 +29,14 @@ class IndexEntry:
     guide: str | None
     reminder: str | None
     sha256: str
+    variant: str | None = None
+    """``native``: the Oracle searches with its provider's own tool."""
+    queries: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One role's texts. ``guide`` and ``reminder`` are the Guesser's."""
+    """One role's texts. ``guide`` and ``reminder`` are the Guesser's, ``queries`` the Oracle's, for writing search queries."""
 
     role: str
     edition: str
@@ -43,30 +46,36 @@ class Prompt:
     guide: str | None
     reminder: str | None
     digest: str
-    """SHA-256 hex of the canonical JSON of {guide, reminder, system}."""
+    """SHA-256 hex of the canonical JSON of {guide, reminder, system}, and of ``queries`` where there is one."""
+    queries: str | None = None
 
 
 @cache
 def index() -> tuple[IndexEntry, ...]:
     """Every revision, oldest first."""
     entries = json.loads(_PACKAGE.joinpath("index.json").read_text(encoding="utf-8"))
-    return tuple(IndexEntry(**{**entry, "parts": tuple(entry["parts"])}) for entry in entries)
+    return tuple(
+        IndexEntry(**{**entry, "parts": tuple(entry["parts"]), "queries": tuple(entry["queries"]) if "queries" in entry else None})
+        for entry in entries
+    )
 
 
 @cache
-def load(role: str, edition: str, policy: str | None = None, revision: str | None = None) -> Prompt:
-    """A role's prompt, the newest revision unless one is named. Guesser and Validator have no policy.
+def load(role: str, edition: str, policy: str | None = None, revision: str | None = None, variant: str | None = None) -> Prompt:
+    """A role's prompt, the newest revision unless one is named. Guesser and Validator have no policy; only the Oracle has variants.
 
     Raises:
         PromptError: there is none, or its text was changed without a new revision.
     """
     for entry in reversed(index()):
-        if (entry.role, entry.edition, entry.policy) == (role, edition, policy) and revision in (None, entry.revision):
+        if (entry.role, entry.edition, entry.policy, entry.variant) != (role, edition, policy, variant):
+            continue
+        if revision in (None, entry.revision):
             prompt = compose(entry)
             if prompt.digest != entry.sha256:
                 raise PromptError(f"{entry.revision}: its text has changed; restore it, or add a new revision to index.json")
             return prompt
-    wanted = " ".join(part for part in (role, edition, policy, revision) if part)
+    wanted = " ".join(part for part in (role, edition, policy, variant, revision) if part)
     raise PromptError(f"there is no prompt for {wanted}; index.json lists what there is")
 
 
@@ -75,11 +84,11 @@ def compose(entry: IndexEntry) -> Prompt:
     system = "\n\n".join(_text(part) for part in entry.parts)
     guide = _text(entry.guide) if entry.guide else None
     reminder = _text(entry.reminder) if entry.reminder else None
-    texts = {"guide": guide, "reminder": reminder, "system": system}
+    queries = "\n\n".join(_text(part) for part in entry.queries) if entry.queries else None
+    texts = {"guide": guide, "reminder": reminder, "system": system, **({"queries": queries} if queries else {})}
     canonical = json.dumps(texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return Prompt(
-        entry.role, entry.edition, entry.policy, entry.revision, system, guide, reminder, hashlib.sha256(canonical.encode()).hexdigest()
-    )
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    return Prompt(entry.role, entry.edition, entry.policy, entry.revision, system, guide, reminder, digest, queries)
 
 
 def _text(name: str) -> str:

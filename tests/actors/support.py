@@ -43,7 +43,7 @@ def route(role: Role = Role.GUESSER, base_url: str = "http://127.0.0.1:9/v1", **
         "prompt": PromptTexts("Play.", "Labels mean this.", "Mind the format."),
         "tokens": tuple(Token),
         "max_output_tokens": 512,
-        "timeouts": Timeouts(10, 30, 30, 30, 60),
+        "timeouts": Timeouts(10, 30, 60),
         "attempts": 3,
     }
     return RouteConfig(**(settings | changes))

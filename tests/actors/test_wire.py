@@ -247,12 +247,26 @@ def test_an_address_that_is_none_is_rejected_at_once() -> None:
     assert isinstance(result.outcome, Rejected) and result.audit.wire_tries == 1
 
 
-@pytest.mark.parametrize("times", [Timeouts(5, 0.05, 5, 5, 60), Timeouts(5, 60, 5, 5, 0.1)])
-def test_a_server_that_never_answers_meets_the_read_timeout_or_the_deadline(times: Timeouts) -> None:
+async def drip_for_ever(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Never silent for long, and never done."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    for _ in range(10_000):
+        writer.write(b" ")
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("server", [wait_for_ever, drip_for_ever])
+@pytest.mark.parametrize(("times", "tries"), [(Timeouts(5, 0.05, 60), 3), (Timeouts(5, 60, 0.1), 1)])
+def test_a_server_that_never_answers_meets_the_deadline_of_a_wire_try_or_of_the_call(server: Any, times: Timeouts, tries: int) -> None:
+    """Three tries of a bounded length each, or one that the call's own deadline ends."""
+
     async def main() -> None:
-        async with raw_server(wait_for_ever) as (url, _):
+        async with raw_server(server) as (url, _):
             (result,) = await results_of(host(Role.JUDGE, route(Role.JUDGE, url, timeouts=times)), [call(MESSAGES[Role.JUDGE])])
-            assert isinstance(result.outcome, Transport) and result.audit.wire_tries >= 1 and result.audit.request_digest is not None
+            assert isinstance(result.outcome, Transport) and result.audit.wire_tries == tries and result.audit.request_digest is not None
+            assert ("one wire try" in result.outcome.detail) == (tries == 3)
 
     asyncio.run(main())
 

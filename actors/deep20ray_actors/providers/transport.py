@@ -94,7 +94,10 @@ class HttpTransport:
 
     async def _try(self, request: WireRequest, way: Way) -> Reading:
         try:
-            reply = await self._fetch(request, way)
+            async with asyncio.timeout(way.timeouts.wire):
+                reply = await self._fetch(request, way)
+        except TimeoutError:
+            return Reading(Transport(f"no whole reply came within {way.timeouts.wire:g} s, the time of one wire try"), retry=True)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, aiohttp.InvalidURL):
             return Reading(Rejected("base_url is not an http(s) address; correct it in the sweep file"))
         except (httpx.HTTPError, aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
@@ -113,7 +116,7 @@ class HttpTransport:
             name, value = way.authorize(way.credential)
             headers[name] = value
         times = way.timeouts
-        timeout = httpx.Timeout(connect=times.connect, read=times.read, write=times.write, pool=times.pool)
+        timeout = httpx.Timeout(times.wire, connect=min(times.connect, times.wire))
         url = request.base_url + request.path
         async with self._client.stream(request.method, url, headers=headers, content=request.body or None, timeout=timeout) as response:
             body = bytearray()
