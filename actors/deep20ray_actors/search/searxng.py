@@ -3,21 +3,19 @@
 The benchmark's own publications, the original's included, never come back: a subject's answers stand in them.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
-from urllib.parse import unquote, urlencode, urlsplit
+from urllib.parse import urlencode
 
+from deep20ray_actors.addresses import BENCHMARK_MARKS, excluded, usable_address
 from deep20ray_actors.config import SearchConfig
 from deep20ray_actors.messages import ResultItem, SearchMessage
 from deep20ray_actors.outcomes import Found, Malformed, Rejected, ServerFault, Usage
 from deep20ray_actors.providers.jsontext import NotJson, json_object, storable
 from deep20ray_actors.providers.wire import USER_AGENT, Reading, WireReply, WireRequest, read_error
 
-BENCHMARK_MARKS = ("deep20ray", "deep20bench", "deep-20-bench", "mindalyze-com")
-"""An address that holds one of these is one of the benchmark's own publications."""
+__all__ = ["BENCHMARK_MARKS", "build", "excluded", "read"]
 _HEADERS = {"accept": "application/json", "accept-encoding": "identity", "user-agent": USER_AGENT}
-_URL_MAX = 2000
 _TITLE_MAX = 300
 
 
@@ -44,25 +42,10 @@ def read(reply: WireReply, config: SearchConfig, now: datetime) -> Reading:
     return Reading(Found(_results(rows, config)), usage=Usage(0, 0, 0, 0, 0, 0, searches=1))
 
 
-def excluded(url: str, domains: Iterable[str]) -> bool:
-    """Whether an address is one of the benchmark's own, or under one of ``domains`` ("host" or "host/path", subdomains included)."""
-    lowered = unquote(url).lower()
-    if any(mark in lowered for mark in BENCHMARK_MARKS):
-        return True
-    parts = urlsplit(lowered)
-    host = (parts.hostname or "").rstrip(".")
-    for domain in domains:
-        name, _, path = domain.lower().partition("/")
-        under = host == name or host.endswith("." + name)
-        if under and (not path or (parts.path.strip("/") + "/").startswith(path.strip("/") + "/")):
-            return True
-    return False
-
-
 def _results(rows: list[dict[str, Any]], config: SearchConfig) -> tuple[ResultItem, ...]:
     kept: dict[str, ResultItem] = {}
     for row in rows:
-        url = _address(row.get("url"))
+        url = usable_address(row.get("url"))
         if url is None or url in kept or excluded(url, config.excluded_domains):
             continue
         title, text = _text(row.get("title"), _TITLE_MAX), _text(row.get("content"), config.max_text)
@@ -70,17 +53,6 @@ def _results(rows: list[dict[str, Any]], config: SearchConfig) -> tuple[ResultIt
         if len(kept) == config.max_results:
             break
     return tuple(kept.values())
-
-
-def _address(value: object) -> str | None:
-    if not isinstance(value, str) or not 0 < len(value) <= _URL_MAX or not value.isprintable() or " " in value:
-        return None
-    try:
-        parts = urlsplit(value)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        return None
-    return value if known else None
 
 
 def _text(value: object, limit: int) -> str:
