@@ -3,12 +3,14 @@
 The benchmark's own publications, the original's included, are always kept out: a subject's answers stand in them.
 """
 
+import re
 from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 BENCHMARK_MARKS = ("deep20ray", "deep20bench", "deep-20-bench", "mindalyze-com")
 """An address that holds one of these is one of the benchmark's own publications."""
 _LENGTH_MAX = 2000
+_MARK = re.compile(r"[?&]utm_source=openai(?=$|#)")
 
 
 def usable_address(value: object) -> str | None:
@@ -21,6 +23,11 @@ def usable_address(value: object) -> str | None:
     except ValueError:
         return None
     return value if known else None
+
+
+def plain_address(value: object) -> object:
+    """The value without the mark that OpenAI's search adds to a page's address; the page is the same."""
+    return _MARK.sub("", value) if isinstance(value, str) else value
 
 
 def excluded(url: str, domains: Iterable[str]) -> bool:

@@ -125,6 +125,8 @@ class AnthropicSettings:
     """The ``anthropic-version`` header."""
     thinking: Literal["adaptive", "disabled"] | None = None
     """Only what is set is sent."""
+    search_version: Literal["web_search_20250305", "web_search_20260209", "web_search_20260318"] = "web_search_20250305"
+    """The type of the web search tool. The later two are called directly, never out of code that the model writes."""
 
 
 @dataclass(frozen=True, slots=True)

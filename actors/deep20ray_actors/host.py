@@ -7,15 +7,17 @@ a call becomes a fault here, at one boundary; no exception, cause or history lea
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from deep20ray.answers import Role
 from deep20ray_actors import credentials
-from deep20ray_actors.config import FetchConfig, RouteConfig, SearchConfig
+from deep20ray_actors.config import FetchConfig, NativeSearch, RouteConfig, SearchConfig
 from deep20ray_actors.errors import CredentialUnusable, RouteRefused
 from deep20ray_actors.messages import (
+    ChatMessage,
     GuesserMessage,
     JudgeMessage,
     Message,
@@ -27,10 +29,12 @@ from deep20ray_actors.messages import (
     SearchMessage,
     ValidatorMessage,
 )
-from deep20ray_actors.outcomes import Audit, Call, CallResult, Credentials, Fault, Rejected, Transport, Usage
-from deep20ray_actors.providers.dialects import DIALECTS
+from deep20ray_actors.outcomes import Audit, Call, CallResult, Credentials, Fault, Rejected, Transport, Usage, is_fault
+from deep20ray_actors.providers.delivery import search_given
+from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH, Resumption
 from deep20ray_actors.providers.transport import HttpTransport, Trail, Way
-from deep20ray_actors.providers.wire import Reading
+from deep20ray_actors.providers.usage import summed
+from deep20ray_actors.providers.wire import Reading, WireReply
 from deep20ray_actors.search import searxng
 
 _TYPES: Mapping[Role, tuple[type[Message], ...]] = {
@@ -60,7 +64,8 @@ class RoleHost:
     """Runs the calls of one role in one event loop.
 
     Raises:
-        RouteRefused: no routes, a route of another role, or a search configured for anyone but the Oracle.
+        RouteRefused: no routes, a route of another role, a search or fetch configured for anyone but the Oracle, or a native search
+            for a dialect without one.
     """
 
     def __init__(self, role: Role, routes: Mapping[str, RouteConfig], surroundings: Surroundings, transport: HttpTransport) -> None:
@@ -125,12 +130,13 @@ class RoleHost:
             fingerprint=reading.fingerprint,
             finish_reason=reading.finish_reason,
             seed_sent=trail.seed_sent,
-            usage=reading.usage,
+            usage=_used(trail, reading),
             wire_tries=trail.tries,
             throttles=trail.throttles,
             latency_ms=max(0, round((self._around.clock() - started) * 1000)),
             reasoning=reading.reasoning,
             reported_cost_microusd=reading.reported_cost_microusd,
+            resumptions=trail.resumptions,
         )
         self._finished.append(CallResult(call.slot, reading.outcome, audit))
         self._news.set()
@@ -176,16 +182,33 @@ class RoleHost:
             if route.fetch is None:
                 return _fault(Rejected(f"route {route.route} fetches no pages; set search.fetch_pages"))
             return await self._pages(message, route.fetch, trail)
-        speech = DIALECTS[route.dialect]
+        if isinstance(message, ResearchMessage) and route.native is None:
+            return _fault(Rejected(f"route {route.route} has no search of its provider's; set the Oracle's native search"))
+        return await self._chat(message, call, route, trail)
+
+    async def _chat(self, message: ChatMessage, call: Call, route: RouteConfig, trail: Trail) -> Reading:
+        """One turn of a model's, gone on with where its provider pauses it: within the same call, lease and deadline."""
+        speech, native = DIALECTS[route.dialect], search_given(route, message)
         request = speech.build(route, message, call.seed)
         way = Way(
             self._key(route),
             route.timeouts,
             route.attempts,
-            lambda reply: speech.read(reply, self.role, self._around.now()),
+            lambda reply: speech.read(reply, self.role, self._around.now(), native),
             lambda key: speech.authorize(route, key),
         )
-        return await self._transport.send(request, call.lease, way, trail)
+        reading = await self._transport.send(request, call.lease, way, trail)
+        while reading.paused is not None and native is not None and trail.resumptions < native.max_resumptions:
+            if speech.resumption is None:
+                break
+            trail.spent, trail.resumptions = _used(trail, reading), trail.resumptions + 1
+            again = partial(self._resumed, speech.resumption, native, reading.paused)
+            request_again = speech.resumption.build(request, reading.paused)
+            reading = await self._transport.send(request_again, call.lease, replace(way, read=again), trail)
+        return reading
+
+    def _resumed(self, resumption: Resumption, native: NativeSearch, earlier: tuple[Any, ...], reply: WireReply) -> Reading:
+        return resumption.read(reply, self.role, self._around.now(), native, earlier)
 
     async def _search(self, message: SearchMessage, config: SearchConfig, call: Call, trail: Trail) -> Reading:
         request = searxng.build(config, message)
@@ -205,6 +228,14 @@ def _fault(fault: Fault) -> Reading:
     return Reading(fault)
 
 
+def _used(trail: Trail, reading: Reading) -> Usage:
+    """What the call used: the paused parts of its turn included, and nothing for a fault that says nothing of it."""
+    if trail.spent is None:
+        return reading.usage
+    silent = is_fault(reading.outcome) and reading.usage == Usage()
+    return trail.spent if silent else summed(trail.spent, reading.usage)
+
+
 def _check_routes(role: Role, routes: Mapping[str, RouteConfig]) -> None:
     if not routes:
         raise RouteRefused(f"the {role.value}'s actor has no routes; give it at least one")
@@ -215,3 +246,7 @@ def _check_routes(role: Role, routes: Mapping[str, RouteConfig]) -> None:
             )
         if route.search is not None and role is not Role.ORACLE:
             raise RouteRefused(f"route {name!r}: only the Oracle searches; leave the {role.value}'s search out")
+        if (route.fetch is not None or route.native is not None) and role is not Role.ORACLE:
+            raise RouteRefused(f"route {name!r}: only the Oracle searches; leave the {role.value}'s fetch and native search out")
+        if route.native is not None and route.dialect not in NATIVE_SEARCH:
+            raise RouteRefused(f"route {name!r}: {route.dialect.value} has no search of its own; take another kind, or another search")

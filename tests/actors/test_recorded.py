@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from deep20ray.answers import Role
+from deep20ray_actors.config import NativeSearch
 from deep20ray_actors.outcomes import Completed, Malformed, Throttled
 from deep20ray_actors.providers.chat import read
 from deep20ray_actors.providers.wire import Reading, WireReply
@@ -34,14 +35,16 @@ def test_a_throttled_upstream() -> None:
 
 
 @pytest.mark.parametrize("name", ["test_openrouter_web_search_annotations.yaml", "test_openrouter_web_search_tool_usage.yaml"])
-def test_a_guesser_that_searched_is_found_out_by_citations_or_by_usage_alone(name: str) -> None:
-    (got,) = readings(name, Role.GUESSER)
-    assert isinstance(got.outcome, Malformed) and not got.retry
+def test_one_that_searched_unasked_is_found_out_by_citations_or_by_usage_alone(name: str) -> None:
+    for role in Role:
+        (got,) = readings(name, role)
+        assert isinstance(got.outcome, Malformed) and not got.retry
 
 
 def test_usage_and_cost_of_an_oracle_with_a_search_of_its_own() -> None:
-    (got,) = readings("test_openrouter_web_search_annotations.yaml", Role.ORACLE)
-    assert got.outcome == Completed("https://github.com/pydantic/pydantic-ai")
+    (reply,) = replies("test_openrouter_web_search_annotations.yaml")
+    got = read(reply, Role.ORACLE, NOW, NativeSearch(1))
+    assert isinstance(got.outcome, Completed) and got.outcome.text == "https://github.com/pydantic/pydantic-ai"
     assert (got.usage.input_fresh, got.usage.output_visible, got.usage.searches, got.reported_cost_microusd) == (2315, 40, 1, 7637)
     assert got.served_model == "deepseek/deepseek-chat"
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deep20ray.answers import Role
-from deep20ray_actors.config import Dialect
+from deep20ray_actors.config import Dialect, NativeSearch
 from deep20ray_actors.outcomes import Completed, Outcome, is_fault
 from deep20ray_actors.providers.dialects import DIALECTS
 from deep20ray_actors.providers.wire import WireReply
@@ -60,15 +60,15 @@ def mutate(body: Any, data: st.DataObject) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=300)
-@given(st.data(), st.sampled_from(list(Role)))
-def test_a_real_reply_with_something_wrong_is_an_outcome(data: st.DataObject, role: Role) -> None:
+@given(st.data(), st.sampled_from(list(Role)), st.sampled_from([None, NativeSearch(2, ("github.com",))]))
+def test_a_real_reply_with_something_wrong_is_an_outcome(data: st.DataObject, role: Role, native: NativeSearch | None) -> None:
     dialect, status, original = data.draw(st.sampled_from(real()))
     body = copy.deepcopy(original)
     mutate(body, data)
     for failing in (False, True):
         if failing:
             body["error"] = {"code": data.draw(st.sampled_from([429, 500, "server_error", None]))}
-        got = DIALECTS[dialect].read(WireReply(status, {}, dumped(body)), role, NOW)
+        got = DIALECTS[dialect].read(WireReply(status, {}, dumped(body)), role, NOW, native)
         assert isinstance(got.outcome, get_args(Outcome))
         assert is_fault(got.outcome) or not got.retry
         if failing or status != 200:

@@ -1,19 +1,20 @@
 """OpenAI-compatible chat completions. Pure: a request out of a typed message, a reading out of a reply.
 
 The body holds what the route configures and nothing else: no tools, no user, metadata, store or conversation handle. Nothing that
-tells trials apart is in it but the message itself and the sampling seed.
+tells trials apart is in it but the message itself and the sampling seed. The protocol has no search of its own; a relative may.
 """
 
 from datetime import datetime
 from typing import Any
 
 from deep20ray.answers import Role
-from deep20ray_actors.config import RouteConfig
+from deep20ray_actors.config import NativeSearch, RouteConfig
 from deep20ray_actors.messages import ChatMessage
-from deep20ray_actors.outcomes import Malformed, Outcome, Refused
+from deep20ray_actors.outcomes import Browsed, Malformed, Outcome, Refused
+from deep20ray_actors.providers.browsing import Gathered
 from deep20ray_actors.providers.delivery import Stop, broken, delivered, opened, overreach, post
 from deep20ray_actors.providers.jsontext import label, storable
-from deep20ray_actors.providers.usage import cost_microusd, read_usage, searches_of
+from deep20ray_actors.providers.usage import cost_microusd, pages_of, read_usage, searches_of
 from deep20ray_actors.providers.wire import Reading, WireReply, WireRequest, read_error
 from deep20ray_actors.render import answer_schema, chat_messages
 
@@ -48,8 +49,8 @@ def request_of(route: RouteConfig, message: ChatMessage, seed: int | None, more:
     return post(route.base_url, "/chat/completions", body, seed_sent=sent is not None)
 
 
-def read(reply: WireReply, role: Role, now: datetime) -> Reading:
-    """What a reply means for a role."""
+def read(reply: WireReply, role: Role, now: datetime, native: NativeSearch | None = None) -> Reading:
+    """What a reply means for a role, and whether it was given its provider's search."""
     body = opened(reply, now, "chat completions")
     if isinstance(body, Reading):
         return body
@@ -62,35 +63,52 @@ def read(reply: WireReply, role: Role, now: datetime) -> Reading:
     message = choice.get("message")
     if not isinstance(message, dict):
         return broken(reply, "the reply's choice holds no message")
-    return _delivered(reply.status, body, choice, message, role)
+    outcome = _outcome(reply.status, body, choice.get("finish_reason"), message, role, native)
+    return _delivered(outcome, body, choice, message)
 
 
-def _delivered(status: int, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any], role: Role) -> Reading:
-    finish, usage = choice.get("finish_reason"), body.get("usage")
+def _delivered(outcome: Outcome, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> Reading:
+    usage = body.get("usage")
     return Reading(
-        _outcome(status, body, finish, message, role),
+        outcome,
         usage=read_usage(usage),
         served_model=label(body.get("model")),
         fingerprint=label(body.get("system_fingerprint")),
-        finish_reason=label(finish),
+        finish_reason=label(choice.get("finish_reason")),
         reasoning=_reasoning(message),
         reported_cost_microusd=cost_microusd(usage),
     )
 
 
-def _outcome(status: int, body: dict[str, Any], finish: object, message: dict[str, Any], role: Role) -> Outcome:
+def _outcome(
+    status: int, body: dict[str, Any], finish: object, message: dict[str, Any], role: Role, native: NativeSearch | None
+) -> Outcome:
     text = _visible(message.get("content"))
     if isinstance(text, _Unreadable):
         return Malformed("the reply's content is not text", status)
     called = finish in ("tool_calls", "function_call") or bool(message.get("tool_calls") or message.get("function_call"))
+    called |= pages_of(body.get("usage")) > 0
     cited = any(holder.get(key) for holder in (body, message) for key in ("annotations", "citations", "search_results"))
-    fault = overreach(role, status, tools=called, searched=cited or searches_of(body.get("usage")) > 0)
+    fault = overreach(role, native, status, tools=called, searched=cited or searches_of(body.get("usage")) > 0)
     if fault is not None:
         return fault
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal.strip():
         return Refused(text if text and text.strip() else storable(refusal))
-    return delivered(STOPS.get(finish, Stop.OTHER) if isinstance(finish, str) else Stop.OTHER, text)
+    browsed = None if native is None else _browsed(body, message, native)
+    return delivered(STOPS.get(finish, Stop.OTHER) if isinstance(finish, str) else Stop.OTHER, text, browsed)
+
+
+def _browsed(body: dict[str, Any], message: dict[str, Any], native: NativeSearch) -> Browsed:
+    """What the citations say; a search without any, which happens, is known by the usage alone."""
+    gathered, citations = Gathered(native), 0
+    annotations = message.get("annotations")
+    for annotation in annotations if isinstance(annotations, list) else []:
+        cited = annotation.get("url_citation") if isinstance(annotation, dict) else None
+        if isinstance(cited, dict):
+            citations += 1
+            gathered.add(cited.get("url"), cited.get("title"), cited.get("content"), whole=True)
+    return gathered.browsed(max(searches_of(body.get("usage")), min(citations, 1)))
 
 
 class _Unreadable:

@@ -1,5 +1,7 @@
 """What every dialect decides alike: is a reply an error, how did it stop, did it use what it wasn't given. Pure.
 
+A provider's own search is given to an Oracle that was asked to research, and to nobody else; any other search is a fault.
+
 A dialect maps its own words for the end of a reply to a Stop; what a Stop and the visible text amount to is decided here, once.
 """
 
@@ -10,7 +12,9 @@ from enum import Enum, auto
 from typing import Any, assert_never
 
 from deep20ray.answers import Role
-from deep20ray_actors.outcomes import Completed, Delivered, Empty, Malformed, Refused, Truncated
+from deep20ray_actors.config import NativeSearch, RouteConfig
+from deep20ray_actors.messages import ChatMessage, ResearchMessage
+from deep20ray_actors.outcomes import Browsed, Completed, Delivered, Empty, Malformed, Refused, Truncated
 from deep20ray_actors.providers.jsontext import NotJson, json_object, json_value
 from deep20ray_actors.providers.wire import USER_AGENT, Reading, WireReply, WireRequest, read_error
 
@@ -32,8 +36,21 @@ class Stop(Enum):
 def post(base_url: str, path: str, body: Mapping[str, Any], *, headers: Mapping[str, str] | None = None, seed_sent: bool) -> WireRequest:
     """A JSON request. Equal arguments give equal bytes; members that are None are left out."""
     given = {key: value for key, value in body.items() if value is not None}
-    data = json.dumps(given, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    return WireRequest("POST", base_url.rstrip("/"), path, {**HEADERS, **(headers or {})}, data, seed_sent)
+    return WireRequest("POST", base_url.rstrip("/"), path, {**HEADERS, **(headers or {})}, encoded(given), seed_sent)
+
+
+def encoded(value: object, *, escaped: bool = False) -> bytes:
+    """A JSON value as bytes. ``escaped``: in ASCII, which can hold a lone surrogate that a provider sent.
+
+    Raises:
+        ValueError: a number that JSON can't hold, or, if not ``escaped``, a lone surrogate.
+    """
+    return json.dumps(value, ensure_ascii=escaped, separators=(",", ":"), allow_nan=False).encode()
+
+
+def search_given(route: RouteConfig, message: ChatMessage) -> NativeSearch | None:
+    """The provider's own search, where this call is given it."""
+    return route.native if isinstance(message, ResearchMessage) else None
 
 
 def opened(reply: WireReply, now: datetime, protocol: str) -> dict[str, Any] | Reading:
@@ -55,12 +72,12 @@ def broken(reply: WireReply, what: str) -> Reading:
     return Reading(Malformed(what, reply.status), retry=True)
 
 
-def delivered(stop: Stop, text: str | None) -> Delivered:
+def delivered(stop: Stop, text: str | None, browsed: Browsed | None = None) -> Delivered:
     """What a reply amounts to. Nothing is ever taken for the text but the visible text."""
     shown = text if text and text.strip() else None
     match stop:
         case Stop.NORMAL:
-            return Empty() if shown is None else Completed(shown)
+            return Empty() if shown is None else Completed(shown, browsed)
         case Stop.LENGTH:
             return Truncated(shown, "length", reasoning_only=shown is None)
         case Stop.CUT:
@@ -71,15 +88,10 @@ def delivered(stop: Stop, text: str | None) -> Delivered:
             assert_never(stop)
 
 
-def overreach(role: Role, status: int, *, tools: bool, searched: bool) -> Malformed | None:
-    """The fault of a reply that used tools, or searched by itself; only an Oracle's server may search."""
-    match role:
-        case Role.ORACLE:
-            used = "tools" if tools else None
-        case Role.GUESSER | Role.REVIEWER | Role.JUDGE | Role.VALIDATOR:
-            used = "tools" if tools else "web search" if searched else None
-        case _:
-            assert_never(role)
+def overreach(role: Role, native: NativeSearch | None, status: int, *, tools: bool, searched: bool) -> Malformed | None:
+    """The fault of a reply that used tools, or searched without having been given a search; only an Oracle can be."""
+    given = native is not None and role is Role.ORACLE
+    used = "tools" if tools else "web search" if searched and not given else None
     return None if used is None else Malformed(f"the model used {used}, which it was not given; switch its tools and search off", status)
 
 

@@ -1,6 +1,8 @@
 """Gemini's generateContent, v1 and v1beta by ``base_url``. Pure: a request out of a typed message, a reading out of a reply.
 
-The body holds no tools and no cached content. Its speakers take turns, so neighbouring turns of one speaker become parts of one.
+The body holds no cached content and no tools but a researching Oracle's search. Its speakers take turns, so neighbouring turns of one
+speaker become parts of one. A request with the search asks for no schema and no JSON: models before the third generation refuse the
+two together, later ones have it as a preview. The search has neither a ceiling nor exclusions here.
 """
 
 from dataclasses import dataclass, field
@@ -9,10 +11,11 @@ from typing import Any
 from urllib.parse import quote
 
 from deep20ray.answers import Role
-from deep20ray_actors.config import RouteConfig
+from deep20ray_actors.config import NativeSearch, RouteConfig
 from deep20ray_actors.messages import ChatMessage
 from deep20ray_actors.outcomes import Malformed, Outcome, Refused
-from deep20ray_actors.providers.delivery import Stop, broken, delivered, opened, overreach, post
+from deep20ray_actors.providers.browsing import Gathered
+from deep20ray_actors.providers.delivery import Stop, broken, delivered, opened, overreach, post, search_given
 from deep20ray_actors.providers.jsontext import label, storable
 from deep20ray_actors.providers.usage import read_gemini_usage
 from deep20ray_actors.providers.wire import Reading, WireReply, WireRequest
@@ -40,21 +43,23 @@ def build(route: RouteConfig, message: ChatMessage, seed: int | None) -> WireReq
     _, schema = answer_schema(message, route.tokens)
     system, *turns = chat_messages(message, route.prompt)
     sent = seed if route.send_seed else None
+    native = search_given(route, message)
+    form = {"responseMimeType": "application/json", "responseJsonSchema": schema} if native is None else {}
     optional = {
         "seed": sent,
         "temperature": route.sampling.temperature,
         "topP": route.sampling.top_p,
         "thinkingConfig": _thinking(route.effort),
     }
-    body = {
+    body: dict[str, Any] = {
         "systemInstruction": {"parts": [{"text": system["content"]}]},
         "contents": [{"role": _SPEAKERS[speaker], "parts": [{"text": text} for text in texts]} for speaker, texts in alternating(turns)],
         "generationConfig": {
-            "responseMimeType": "application/json",
-            "responseJsonSchema": schema,
+            **form,
             "maxOutputTokens": route.max_output_tokens,
             **{key: value for key, value in optional.items() if value is not None},
         },
+        "tools": None if native is None else [{"googleSearch": {}}],
     }
     model = route.model if "/" in route.model else f"models/{route.model}"
     return post(route.base_url, f"/{quote(model, safe='/')}:generateContent", body, seed_sent=sent is not None)
@@ -66,23 +71,23 @@ def _thinking(effort: str | None) -> dict[str, Any] | None:
     return {"thinkingBudget": 0} if effort == "none" else {"thinkingLevel": effort.upper()}
 
 
-def read(reply: WireReply, role: Role, now: datetime) -> Reading:
-    """What a reply means for a role."""
+def read(reply: WireReply, role: Role, now: datetime, native: NativeSearch | None = None) -> Reading:
+    """What a reply means for a role, and whether it was given its provider's search."""
     body = opened(reply, now, "generateContent")
     if isinstance(body, Reading):
         return body
     candidates, feedback = body.get("candidates"), body.get("promptFeedback")
-    usage, model = read_gemini_usage(body.get("usageMetadata")), label(body.get("modelVersion"))
+    model = label(body.get("modelVersion"))
     blocked = label(feedback.get("blockReason")) if isinstance(feedback, dict) else None
     if not candidates and blocked:
-        return Reading(Refused(None), usage=usage, served_model=model, finish_reason=blocked)
+        return Reading(Refused(None), usage=read_gemini_usage(body.get("usageMetadata")), served_model=model, finish_reason=blocked)
     candidate = candidates[0] if isinstance(candidates, list) and candidates else None
     if not isinstance(candidate, dict):
         return broken(reply, "the reply holds no candidate")
-    finish, seen = candidate.get("finishReason"), _seen(candidate)
+    finish, seen = candidate.get("finishReason"), _seen(candidate, native)
     return Reading(
-        _outcome(seen, finish, role, reply.status),
-        usage=usage,
+        _outcome(seen, finish, role, native, reply.status),
+        usage=read_gemini_usage(body.get("usageMetadata"), seen.searches),
         served_model=model,
         finish_reason=label(finish),
         reasoning="".join(seen.reasoning) or None,
@@ -95,15 +100,19 @@ class _Seen:
 
     texts: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
+    gathered: Gathered | None = None
+    searches: int = 0
     searched: bool = False
     tools: bool = False
     unreadable: bool = False
 
 
-def _seen(candidate: dict[str, Any]) -> _Seen:
+def _seen(candidate: dict[str, Any], native: NativeSearch | None) -> _Seen:
+    seen = _Seen(gathered=None if native is None else Gathered(native))
     # citationMetadata is no search: it names what the model recites from memory.
     grounding = candidate.get("groundingMetadata")
-    seen = _Seen(searched=isinstance(grounding, dict) and any(grounding.get(key) for key in ("webSearchQueries", "groundingChunks")))
+    if isinstance(grounding, dict):
+        _grounding(grounding, seen)
     seen.tools = bool(candidate.get("urlContextMetadata"))
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, dict) else None
@@ -112,6 +121,19 @@ def _seen(candidate: dict[str, Any]) -> _Seen:
     for part in parts if isinstance(parts, list) else []:
         _part(part, seen)
     return seen
+
+
+def _grounding(grounding: dict[str, Any], seen: _Seen) -> None:
+    queries, chunks = (value if isinstance(value, list) else [] for value in map(grounding.get, ("webSearchQueries", "groundingChunks")))
+    seen.searched = any(grounding.get(key) for key in ("webSearchQueries", "groundingChunks"))
+    seen.searches = max(len(queries), int(bool(chunks)))
+    for chunk in chunks:
+        web = chunk.get("web") if isinstance(chunk, dict) else None
+        if seen.gathered is None or not isinstance(web, dict):
+            continue
+        # The address is a redirect, so that only the names beside it can say whose page it is.
+        if not seen.gathered.named((web.get("domain"), web.get("title"))):
+            seen.gathered.add(web.get("uri"), web.get("title"))
 
 
 def _part(part: object, seen: _Seen) -> None:
@@ -125,10 +147,12 @@ def _part(part: object, seen: _Seen) -> None:
         seen.unreadable = True
 
 
-def _outcome(seen: _Seen, finish: object, role: Role, status: int) -> Outcome:
-    fault = overreach(role, status, tools=seen.tools or finish in TOOL_STOPS, searched=seen.searched)
+def _outcome(seen: _Seen, finish: object, role: Role, native: NativeSearch | None, status: int) -> Outcome:
+    stopped = finish in TOOL_STOPS and not (native is not None and finish == "TOO_MANY_TOOL_CALLS")
+    fault = overreach(role, native, status, tools=seen.tools or stopped, searched=seen.searched)
     if fault is not None:
         return fault
     if seen.unreadable:
         return Malformed("the reply's content is not text", status)
-    return delivered(STOPS.get(finish, Stop.OTHER) if isinstance(finish, str) else Stop.OTHER, "".join(seen.texts))
+    browsed = None if seen.gathered is None else seen.gathered.browsed(seen.searches)
+    return delivered(STOPS.get(finish, Stop.OTHER) if isinstance(finish, str) else Stop.OTHER, "".join(seen.texts), browsed)

@@ -2,15 +2,19 @@
 
 No fallback to another provider ever happens, a provider that can't honour every parameter is never taken, and the one that served is
 part of the served model's name ("model@provider"), so that a change of provider shows as drift.
+
+A request with its web search asks for no schema: the search behind it may be a provider's that refuses the two together.
 """
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from deep20ray.answers import Role
-from deep20ray_actors.config import RouteConfig
+from deep20ray_actors.config import NativeSearch, RouteConfig
 from deep20ray_actors.messages import ChatMessage
 from deep20ray_actors.providers import chat
+from deep20ray_actors.providers.delivery import search_given
 from deep20ray_actors.providers.jsontext import NotJson, json_object, label
 from deep20ray_actors.providers.wire import Reading, WireReply, WireRequest
 
@@ -24,12 +28,19 @@ def build(route: RouteConfig, message: ChatMessage, seed: int | None) -> WireReq
     pinned = {"only": list(route.upstreams)} if route.upstreams else {}
     effort = {} if route.effort is None else {"reasoning": {"effort": route.effort}}
     provider = {**pinned, "allow_fallbacks": False, "require_parameters": True}
-    return chat.request_of(route, message, seed, {**effort, "provider": provider})
+    native = search_given(route, message)
+    search = {} if native is None else {"response_format": None, "tools": [_tool(native)]}
+    return chat.request_of(route, message, seed, {**effort, "provider": provider, **search})
 
 
-def read(reply: WireReply, role: Role, now: datetime) -> Reading:
-    """What a reply means for a role."""
-    reading = chat.read(reply, role, now)
+def _tool(native: NativeSearch) -> dict[str, Any]:
+    excluded = {"excluded_domains": list(native.excluded_domains)} if native.excluded_domains else {}
+    return {"type": "openrouter:web_search", "parameters": {"max_uses": native.max_searches, **excluded}}
+
+
+def read(reply: WireReply, role: Role, now: datetime, native: NativeSearch | None = None) -> Reading:
+    """What a reply means for a role, and whether it was given its provider's search."""
+    reading = chat.read(reply, role, now, native)
     try:
         provider = label(json_object(reply.body).get("provider"))
     except NotJson:

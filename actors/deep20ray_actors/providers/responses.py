@@ -1,6 +1,7 @@
 """OpenAI's Responses. Pure: a request out of a typed message, a reading out of a reply.
 
-The body holds no tools, no earlier response and no conversation, and asks that nothing be stored. This protocol has no seed.
+The body holds no tools but a researching Oracle's web search, no earlier response and no conversation, and asks that nothing be
+stored. This protocol has no seed, and its web search no exclusions: what it returns of them is only told afterwards.
 """
 
 from dataclasses import dataclass, field
@@ -8,10 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from deep20ray.answers import Role
-from deep20ray_actors.config import RouteConfig
+from deep20ray_actors.addresses import plain_address
+from deep20ray_actors.config import NativeSearch, RouteConfig
 from deep20ray_actors.messages import ChatMessage
 from deep20ray_actors.outcomes import Malformed, Outcome, Refused, ServerFault
-from deep20ray_actors.providers.delivery import Stop, broken, delivered, opened, overreach, post
+from deep20ray_actors.providers.browsing import Gathered
+from deep20ray_actors.providers.delivery import Stop, broken, delivered, opened, overreach, post, search_given
 from deep20ray_actors.providers.jsontext import label, storable
 from deep20ray_actors.providers.usage import read_responses_usage
 from deep20ray_actors.providers.wire import Reading, WireReply, WireRequest
@@ -41,12 +44,24 @@ def build(route: RouteConfig, message: ChatMessage, seed: int | None) -> WireReq
         "reasoning": None if route.effort is None else {"effort": route.effort},
         "max_output_tokens": route.max_output_tokens,
         "store": False,
+        **_search(search_given(route, message)),
     }
     return post(route.base_url, "/responses", body, seed_sent=False)
 
 
-def read(reply: WireReply, role: Role, now: datetime) -> Reading:
-    """What a reply means for a role."""
+def _search(native: NativeSearch | None) -> dict[str, Any]:
+    if native is None:
+        return {}
+    return {
+        "tools": [{"type": "web_search"}],
+        "tool_choice": "required",
+        "max_tool_calls": native.max_searches,
+        "include": ["web_search_call.action.sources"],
+    }
+
+
+def read(reply: WireReply, role: Role, now: datetime, native: NativeSearch | None = None) -> Reading:
+    """What a reply means for a role, and whether it was given its provider's search."""
     body = opened(reply, now, "Responses")
     if isinstance(body, Reading):
         return body
@@ -55,13 +70,13 @@ def read(reply: WireReply, role: Role, now: datetime) -> Reading:
         return Reading(ServerFault("the provider left the response unfinished; resume later", reply.status), retry=True)
     if not isinstance(output, list) or not all(isinstance(item, dict) for item in output):
         return broken(reply, "the reply holds no list of output items")
-    seen = _seen(output)
+    seen = _seen(output, native)
     details = body.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) and status == "incomplete" else None
     finish = reason or status
     return Reading(
-        _outcome(seen, finish, role, reply.status),
-        usage=read_responses_usage(body.get("usage"), body.get("tool_usage"), seen.searches),
+        _outcome(seen, finish, role, native, reply.status),
+        usage=read_responses_usage(body.get("usage"), body.get("tool_usage"), seen.searches, seen.pages),
         served_model=label(body.get("model")),
         fingerprint=label(body.get("system_fingerprint")),
         finish_reason=label(finish),
@@ -76,14 +91,17 @@ class _Seen:
     texts: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
+    gathered: Gathered | None = None
     searches: int = 0
+    worked: int = 0
+    pages: int = 0
     cited: bool = False
     tools: bool = False
     unreadable: bool = False
 
 
-def _seen(output: list[dict[str, Any]]) -> _Seen:
-    seen = _Seen()
+def _seen(output: list[dict[str, Any]], native: NativeSearch | None) -> _Seen:
+    seen = _Seen(gathered=None if native is None else Gathered(native))
     for item in output:
         match item.get("type"):
             case "message":
@@ -94,12 +112,25 @@ def _seen(output: list[dict[str, Any]]) -> _Seen:
                 for parts in (item.get("summary"), item.get("content")):
                     seen.reasoning += [storable(part["text"]) for part in _parts(parts) if isinstance(part.get("text"), str)]
             case kind if kind == _SEARCH:
-                action = item.get("action")
-                seen.searches += not isinstance(action, dict) or action.get("type", "search") == "search"
-                seen.cited = True
+                _browse(item, seen)
             case _:
                 seen.tools = True
     return seen
+
+
+def _browse(item: dict[str, Any], seen: _Seen) -> None:
+    given = item.get("action")
+    action = given if isinstance(given, dict) else {}
+    kind = action.get("type", "search")
+    seen.searches += kind == "search"
+    seen.worked += kind == "search" and item.get("status", "completed") == "completed"
+    seen.pages += kind == "open_page"
+    seen.cited = True
+    if seen.gathered is not None:
+        # What was said before a search is a commentary, labelled so or not.
+        seen.texts.clear()
+        for source in [*_parts(action.get("sources")), action]:
+            seen.gathered.add(plain_address(source.get("url")))
 
 
 def _message(content: object, seen: _Seen) -> None:
@@ -110,6 +141,9 @@ def _message(content: object, seen: _Seen) -> None:
             case "output_text" if isinstance(part.get("text"), str):
                 seen.texts.append(storable(part["text"]))
                 seen.cited |= bool(part.get("annotations"))
+                if seen.gathered is not None:
+                    for annotation in _parts(part.get("annotations")):
+                        seen.gathered.add(plain_address(annotation.get("url")), annotation.get("title"))
             case "refusal":
                 seen.refusals.append(storable(str(part.get("refusal") or "")))
             case _:
@@ -120,8 +154,8 @@ def _parts(parts: object) -> list[dict[str, Any]]:
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
-def _outcome(seen: _Seen, finish: object, role: Role, status: int) -> Outcome:
-    fault = overreach(role, status, tools=seen.tools, searched=seen.cited)
+def _outcome(seen: _Seen, finish: object, role: Role, native: NativeSearch | None, status: int) -> Outcome:
+    fault = overreach(role, native, status, tools=seen.tools, searched=seen.cited)
     if fault is not None:
         return fault
     if seen.unreadable:
@@ -130,4 +164,5 @@ def _outcome(seen: _Seen, finish: object, role: Role, status: int) -> Outcome:
     if seen.refusals:
         refusal = "".join(seen.refusals)
         return Refused(text if text.strip() else refusal if refusal.strip() else None)
-    return delivered(STOPS.get(finish, Stop.OTHER) if isinstance(finish, str) else Stop.OTHER, text)
+    browsed = None if seen.gathered is None else seen.gathered.browsed(seen.worked)
+    return delivered(STOPS.get(finish, Stop.OTHER) if isinstance(finish, str) else Stop.OTHER, text, browsed)

@@ -16,7 +16,7 @@ from httpx_aiohttp import AiohttpTransport
 
 from deep20ray.canonical import Digest
 from deep20ray_actors.config import Timeouts
-from deep20ray_actors.outcomes import Lease, Malformed, Rejected, Throttled, Transport
+from deep20ray_actors.outcomes import Lease, Malformed, Rejected, Throttled, Transport, Usage
 from deep20ray_actors.providers.wire import WAIT_MAX, Reading, WireReply, WireRequest
 
 REPLY_MAX = 8 * 1024 * 1024
@@ -33,6 +33,10 @@ class Trail:
     seed_sent: bool = False
     tries: int = 0
     throttles: int = 0
+    resumptions: int = 0
+    """How often a paused turn was gone on with."""
+    spent: Usage | None = None
+    """What the paused parts of a turn used."""
 
 
 def bearer(key: str) -> tuple[str, str]:
@@ -68,7 +72,8 @@ class HttpTransport:
             lease: the gate's permission; without one there is no call.
         """
         assert lease.number >= 0
-        trail.request_digest = request.digest
+        # The first request's: what goes on with a paused turn is a function of it and of the replies.
+        trail.request_digest = trail.request_digest or request.digest
         trail.seed_sent = request.seed_sent
         attempt = 0
         while True:

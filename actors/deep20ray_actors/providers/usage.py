@@ -3,6 +3,7 @@
 Where a provider states a total, the meters sum to it or are unknown. Where it gives no details, all input is fresh, all output visible.
 """
 
+from dataclasses import fields
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -18,21 +19,22 @@ def read_usage(usage: object) -> Usage:
     """
     if not isinstance(usage, dict):
         return Usage()
-    return _inside(usage, ("prompt", "completion"), searches_of(usage))
+    return _inside(usage, ("prompt", "completion"), searches_of(usage), pages_of(usage))
 
 
-def read_responses_usage(usage: object, tool_usage: object, searches: int) -> Usage:
+def read_responses_usage(usage: object, tool_usage: object, searches: int, pages: int = 0) -> Usage:
     """Of a response: as for a chat completion, under other names.
 
     Args:
         usage: the body's ``usage``.
         tool_usage: the body's ``tool_usage``, whose count of searches wins where it is given.
         searches: searches among the output items.
+        pages: pages that were opened among the output items.
     """
     stated = tool_usage.get("web_search") if isinstance(tool_usage, dict) else None
     number = _count(stated.get("num_requests")) if isinstance(stated, dict) else None
     counted = searches if number is None else number
-    return _inside(usage, ("input", "output"), counted) if isinstance(usage, dict) else Usage(searches=counted)
+    return _inside(usage, ("input", "output"), counted, pages) if isinstance(usage, dict) else Usage(searches=counted, pages=pages)
 
 
 def read_anthropic_usage(usage: object) -> Usage:
@@ -47,32 +49,44 @@ def read_anthropic_usage(usage: object) -> Usage:
         if None in (short, long) or ("cache_creation_input_tokens" in usage and (short or 0) + (long or 0) != written):
             short = long = None
     output, thinking = _count(usage.get("output_tokens")), _part(usage, "output_tokens_details", "thinking_tokens")
-    pages = _part(usage, "server_tool_use", "web_fetch_requests")
     return _whole(
         (_count(usage.get("input_tokens")), read, short, long),
         (_less(output, thinking), thinking),
         _part(usage, "server_tool_use", "web_search_requests") or 0,
-        pages or 0,
+        pages_of(usage),
     )
 
 
-def read_gemini_usage(usage: object) -> Usage:
+def read_gemini_usage(usage: object, searches: int = 0) -> Usage:
     """Of a generated content: cached tokens are part of the prompt; tool results and thoughts stand beside it and the candidates.
 
     Counts that are 0 are left out by this provider. It reports no cache writes.
+
+    Args:
+        usage: the body's ``usageMetadata``.
+        searches: queries that the grounding metadata names; the usage has no count of them.
     """
     if not isinstance(usage, dict):
-        return Usage()
+        return Usage(searches=searches)
     prompt, cached = _count(usage.get("promptTokenCount")), _plain(usage, "cachedContentTokenCount")
     tools = _plain(usage, "toolUsePromptTokenCount")
     visible, thoughts = _plain(usage, "candidatesTokenCount"), _plain(usage, "thoughtsTokenCount")
     if prompt is None or not _adds_up(usage.get("totalTokenCount"), (prompt, tools, visible, thoughts)):
-        return Usage()
+        return Usage(searches=searches)
     fresh = _less(prompt, cached)
-    return _whole((None if fresh is None or tools is None else fresh + tools, cached, 0, 0), (visible, thoughts), 0, 0)
+    return _whole((None if fresh is None or tools is None else fresh + tools, cached, 0, 0), (visible, thoughts), searches, 0)
 
 
-def _inside(usage: dict[str, Any], names: tuple[str, str], searches: int) -> Usage:
+def summed(one: Usage, other: Usage) -> Usage:
+    """The usage of two replies together; a meter that either doesn't know is unknown."""
+    meters: dict[str, int | None] = {}
+    for meter in fields(Usage):
+        a, b = getattr(one, meter.name), getattr(other, meter.name)
+        meters[meter.name] = None if a is None or b is None else a + b
+    return Usage(**meters)  # type: ignore[arg-type]  # searches and pages are always counted
+
+
+def _inside(usage: dict[str, Any], names: tuple[str, str], searches: int, pages: int) -> Usage:
     """Usage whose details are part of two sums, ``NAME_tokens`` and ``NAME_tokens_details``."""
     inputs, outputs = (_count(usage.get(f"{name}_tokens")) for name in names)
     read, written = (_part(usage, f"{names[0]}_tokens_details", name) for name in ("cached_tokens", "cache_write_tokens"))
@@ -82,7 +96,7 @@ def _inside(usage: dict[str, Any], names: tuple[str, str], searches: int) -> Usa
         visible = _less(outputs, reasoning)
     else:
         visible = outputs if _adds_up(total, (inputs, outputs, reasoning)) else None
-    return _whole((_less(inputs, read, written), read, written, 0), (visible, reasoning), searches, 0)
+    return _whole((_less(inputs, read, written), read, written, 0), (visible, reasoning), searches, pages)
 
 
 def _whole(inputs: tuple[int | None, ...], outputs: tuple[int | None, ...], searches: int, pages: int) -> Usage:
@@ -106,7 +120,17 @@ def searches_of(usage: object) -> int:
     for place in ("server_tool_use", "server_tool_use_details"):
         inner = usage.get(place)
         if isinstance(inner, dict):
-            counts += [_count(value) for key, value in inner.items() if key != "tool_calls_requested"]
+            stated = _count(inner.get("web_search_requests"))
+            # A count of all tools stands for searches only where they have none of their own.
+            others = [_count(value) for key, value in inner.items() if key not in ("tool_calls_requested", "web_fetch_requests")]
+            counts += others if stated is None else [stated]
+    return max((count for count in counts if count is not None), default=0)
+
+
+def pages_of(usage: object) -> int:
+    """Pages that the provider itself fetched; 0 where none is reported."""
+    places = [usage.get(name) for name in ("server_tool_use", "server_tool_use_details")] if isinstance(usage, dict) else []
+    counts = [_count(place.get("web_fetch_requests")) for place in places if isinstance(place, dict)]
     return max((count for count in counts if count is not None), default=0)
 
 

@@ -67,6 +67,9 @@ class Reading:
     finish_reason: str | None = None
     reasoning: str | None = field(default=None, repr=False)
     reported_cost_microusd: int | None = None
+    paused: tuple[Any, ...] | None = field(default=None, repr=False)
+    """All that a turn held so far, verbatim, if the provider paused it and it may be gone on with; ``outcome`` is what it amounts to
+    if it isn't."""
 
 
 _QUOTA_CODES = frozenset(
