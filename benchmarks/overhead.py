@@ -78,6 +78,8 @@ max_trials = {trials}
 {accounts}
 [search]
 kind = "searxng"
+query_target = 0
+fetch_pages = 0
 base_url = "{url}"
 max_concurrency = 10000
 {support}

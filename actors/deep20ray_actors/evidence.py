@@ -1,18 +1,20 @@
 """From what an Oracle cites to what is judged and published: the same items, nothing more.
 
-Where the search tool returned text for a page, only excerpts that stand in it (white space folded) are kept. Where it returned
-none, the Oracle's words are kept as a labelled summary, unless they could carry an answer: an answer token, or words to a reader.
+Excerpts that stand in text which the tool returned or the page held (white space folded) are kept. Where the tool returned a page's
+text, nothing else is. Elsewhere the Oracle's words are kept as a labelled summary, unless they could carry an answer: an answer
+token, or words to a reader.
 Items are ordered by (URL, digest of the excerpt) before they are numbered, so that their order says nothing either.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from deep20ray.canonical import Digest, sha256
 from deep20ray_actors.messages import EvidenceItem, ResultItem
+from deep20ray_actors.outcomes import Page, Source
 from deep20ray_actors.replies import EVIDENCE_MAX, Cited
 
 EXCERPT_MAX = 1000
@@ -27,8 +29,34 @@ _TELLING = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """What is held of one address: the texts that the tool or the page gave, empty ones left out."""
+
+    number: int
+    url: str
+    texts: tuple[str, ...]
+    whole: bool
+    """Whether the tool returned the page's text, so that an excerpt must stand in it."""
+
+
+def held_results(results: Iterable[ResultItem]) -> tuple[Held, ...]:
+    """Of what an Oracle was shown."""
+    return tuple(Held(item.number, item.url, (item.text,) if item.text.strip() else (), bool(item.text.strip())) for item in results)
+
+
+def held_sources(sources: Iterable[Source], pages: Mapping[str, Page]) -> tuple[Held, ...]:
+    """Of what a provider's own search returned, numbered from 1, and of the pages fetched for it by address."""
+    held = []
+    for number, source in enumerate(sources, start=1):
+        page = pages.get(source.url)
+        texts = tuple(text for text in (source.text, page.text if page else "") if text.strip())
+        held.append(Held(number, source.url, texts, source.whole and bool(source.text.strip())))
+    return tuple(held)
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
-    """One kept item. ``verified``: the excerpt was found in text that the tool really returned; a summary never is."""
+    """One kept item. ``verified``: the excerpt was found in text that is held; a summary never is."""
 
     number: int
     url: str
@@ -36,7 +64,7 @@ class Evidence:
     kind: Literal["excerpt", "summary"]
     verified: bool
     text_digest: Digest
-    """Of the text that the tool returned for this address, as it was kept and shown."""
+    """Of the text that the excerpt was found in, as it was kept; of no text for a summary."""
 
     @property
     def item(self) -> EvidenceItem:
@@ -49,22 +77,21 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
-def keep(cited: Iterable[Cited], results: Iterable[ResultItem]) -> tuple[Evidence, ...]:
+def keep(cited: Iterable[Cited], held: Iterable[Held]) -> tuple[Evidence, ...]:
     """The evidence items of an Oracle's answer: 3 at most, 1,000 characters each at most, numbered from 1.
 
     Args:
         cited: what the Oracle named, in any order.
-        results: what the Oracle was shown.
+        held: what there is to check it against.
     """
-    shown = {result.number: result for result in results}
+    places = {place.number: place for place in held}
     kept: dict[tuple[str, str], tuple[str, Literal["excerpt", "summary"], str]] = {}
     # By number, so that two results of one address can't make the outcome depend on the order of citing.
     for item in sorted(list(cited)[:EVIDENCE_MAX], key=lambda item: -item.result):
-        result = shown.get(item.result)
-        found = None if result is None else _checked(item.excerpt, result)
-        if result is not None and found is not None:
-            excerpt, kind = found
-            kept[(result.url, sha256(excerpt.encode()))] = (excerpt, kind, result.text)
+        place = places.get(item.result)
+        found = None if place is None else _checked(item.excerpt, place)
+        if place is not None and found is not None:
+            kept[(place.url, sha256(found[0].encode()))] = found
     ordered = sorted(kept.items())
     return tuple(
         Evidence(number, url, excerpt, kind, kind == "excerpt", sha256(text.encode()))
@@ -72,16 +99,22 @@ def keep(cited: Iterable[Cited], results: Iterable[ResultItem]) -> tuple[Evidenc
     )
 
 
-def _checked(excerpt: str, result: ResultItem) -> tuple[str, Literal["excerpt", "summary"]] | None:
+def _checked(excerpt: str, place: Held) -> tuple[str, Literal["excerpt", "summary"], str] | None:
+    """What is kept of an excerpt, as what, and the text that it was found in."""
     words = fold(excerpt)
     if not words:
         return None
-    if text := fold(result.text):
-        return (words[:EXCERPT_MAX].rstrip(), "excerpt") if _stands_in(words, text) else None
-    visible = "".join(each for each in unicodedata.normalize("NFKC", words) if unicodedata.category(each) != "Cf")
-    if _TELLING.search(visible.replace("_", " ")):
+    for text in place.texts:
+        if _stands_in(words, fold(text)):
+            return words[:EXCERPT_MAX].rstrip(), "excerpt", text
+    if place.whole or _telling(words):
         return None
-    return (SUMMARY_LABEL + words)[:EXCERPT_MAX].rstrip(), "summary"
+    return (SUMMARY_LABEL + words)[:EXCERPT_MAX].rstrip(), "summary", ""
+
+
+def _telling(words: str) -> bool:
+    visible = "".join(each for each in unicodedata.normalize("NFKC", words) if unicodedata.category(each) != "Cf")
+    return bool(_TELLING.search(visible.replace("_", " ")))
 
 
 def _stands_in(words: str, text: str) -> bool:

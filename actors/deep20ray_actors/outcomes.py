@@ -75,6 +75,10 @@ class Found:
     results: tuple[ResultItem, ...]
 
 
+EXCLUDED = "the page, or an address that leads to it, is excluded"
+"""The ``problem`` of a page that must not be used at all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """One page. ``text`` is its readable text, cut; empty where it could not be read, and ``problem`` then says why in our words."""

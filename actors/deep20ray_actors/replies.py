@@ -5,21 +5,24 @@ Tokens match exactly. Private text that is too long is cut. Nothing here raises,
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from deep20ray.answers import Basis, Token, Verdict
 from deep20ray_actors.messages import ResultItem
+from deep20ray_actors.outcomes import Source
 
 STATEMENT_MAX = 2000
 EVIDENCE_MAX = 3
+QUERY_MAX = 200
+"""Characters of a search query."""
 _REPLY_MAX = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """An excerpt that the Oracle says it relied on, and the number of the result it says it took it from."""
+    """An excerpt that the Oracle says it relied on, and the number of the result or source that it says it took it from."""
 
     result: int
     excerpt: str
@@ -59,16 +62,26 @@ def oracle_answer(text: str, tokens: Collection[Token], results: Sequence[Result
         tokens: the edition's.
         results: what the Oracle was shown. An excerpt from any other number is left out; at most the first three stay.
     """
-    value = _object(text, {"answer", "basis", "evidence", "statement"})
-    answer = _answer(value, tokens)
-    if value is None or answer is None or not isinstance(value["evidence"], list):
+    return _grounded(text, tokens, "result", {result.number: result.number for result in results})
+
+
+def researched_answer(text: str, tokens: Collection[Token], sources: Sequence[Source]) -> OracleAnswer | None:
+    """The reply of an Oracle that searched with its provider's own tool, or None.
+
+    Args:
+        tokens: the edition's.
+        sources: what the tool returned; an excerpt from any other address is left out. Their numbers count from 1.
+    """
+    return _grounded(text, tokens, "url", {source.url: number for number, source in enumerate(sources, start=1)})
+
+
+def search_queries(text: str, ceiling: int) -> tuple[str, ...] | None:
+    """The search queries of a reply, or None: white space folded, blank and repeated ones left out, at most ``ceiling`` of them."""
+    value = _object(text, {"queries"})
+    if value is None or not isinstance(value["queries"], list) or not all(isinstance(query, str) for query in value["queries"]):
         return None
-    items = [_cited(item) for item in value["evidence"]]
-    if None in items:
-        return None
-    shown = {result.number for result in results}
-    kept = tuple(item for item in items if item is not None and item.result in shown)[:EVIDENCE_MAX]
-    return OracleAnswer(answer.token, answer.basis, answer.statement, kept)
+    queries = (" ".join(query[:QUERY_MAX].split()) for query in value["queries"])
+    return tuple(dict.fromkeys(query for query in queries if query))[:ceiling]
 
 
 def reviewed_answer(text: str, tokens: Collection[Token]) -> ReviewedAnswer | None:
@@ -84,6 +97,19 @@ def validated_guess(text: str) -> ValidatedGuess | None:
     return ValidatedGuess(Verdict(value["verdict"]), value["statement"][:STATEMENT_MAX])
 
 
+def _grounded(text: str, tokens: Collection[Token], where: str, shown: Mapping[Any, int]) -> OracleAnswer | None:
+    """An Oracle's reply whose evidence names its places under ``where``; ``shown`` numbers the places that there are."""
+    value = _object(text, {"answer", "basis", "evidence", "statement"})
+    answer = _answer(value, tokens)
+    if value is None or answer is None or not isinstance(value["evidence"], list):
+        return None
+    items = [_cited(item, where) for item in value["evidence"]]
+    if None in items:
+        return None
+    kept = tuple(Cited(shown[place], excerpt) for place, excerpt in filter(None, items) if place in shown)
+    return OracleAnswer(answer.token, answer.basis, answer.statement, kept[:EVIDENCE_MAX])
+
+
 def _answer(value: dict[str, Any] | None, tokens: Collection[Token]) -> ReviewedAnswer | None:
     if value is None or not isinstance(value["answer"], str) or not isinstance(value["statement"], str):
         return None
@@ -92,13 +118,13 @@ def _answer(value: dict[str, Any] | None, tokens: Collection[Token]) -> Reviewed
     return ReviewedAnswer(Token(value["answer"]), Basis(value["basis"]), value["statement"][:STATEMENT_MAX])
 
 
-def _cited(item: object) -> Cited | None:
-    if not isinstance(item, dict) or item.keys() != {"excerpt", "result"}:
+def _cited(item: object, where: str) -> tuple[int | str, str] | None:
+    if not isinstance(item, dict) or item.keys() != {"excerpt", where}:
         return None
-    excerpt, result = item["excerpt"], item["result"]
-    if not isinstance(excerpt, str) or not isinstance(result, int) or isinstance(result, bool):
+    excerpt, place = item["excerpt"], item[where]
+    if not isinstance(excerpt, str) or not isinstance(place, str if where == "url" else int) or isinstance(place, bool):
         return None
-    return Cited(result, excerpt)
+    return place, excerpt
 
 
 _FENCE = re.compile(r"\s*```[A-Za-z]*[ \t]*\r?\n(.*)\n[ \t]*```\s*", re.DOTALL)

@@ -19,9 +19,9 @@ from deep20ray.subjects import TrustedSubject
 from deep20ray_artifacts.chain import head_of
 from deep20ray_artifacts.errors import RecordRefused
 from deep20ray_artifacts.replay import Row, check_trial
+from deep20ray_artifacts.schemas import CALLS
 from deep20ray_artifacts.statement import RunPredicate, time_text
 
-_CALLS = frozenset({"guesser", "search", "oracle", "reviewer", "judge", "validator"})
 _EVIDENCE_MAX = 3
 _EXCERPT_MAX = 1000
 
@@ -160,7 +160,7 @@ def _check_calls(trials: Mapping[str, Row], rows: Mapping[str, list[Row]]) -> No
             # A call of the turn that was being played when the trial stopped has no turn row yet.
             if trial is None or not 1 <= row["turn"] <= trial["turns"] + 1 or not 1 <= row["attempt"] <= max(1, trial["attempts"]):
                 _refuse(f"{table}.arrow", f"it has a call of trial {row['trial_id'][:12]!r} that belongs to no turn or attempt of the run")
-            if row["call"] not in _CALLS or row["state"] not in states or row["ask"] < 0:
+            if row["call"] not in CALLS or row["state"] not in states or row["ask"] < 0:
                 _refuse(f"{table}.arrow", f"a call of trial {row['trial_id'][:12]} is of an unknown kind or state")
     key = ("trial_id", "attempt", "turn", "call", "ask")
     audits, usage = (_unique(f"{name}.arrow", rows[name], key) for name in ("audits", "usage"))

@@ -14,6 +14,9 @@ import pyarrow as pa
 from deep20ray.canonical import Digest
 
 ARTIFACT_SCHEMA = "1"
+_SEARCHES = ("search", *(f"search-{number}" for number in range(2, 11)))
+CALLS = ("guesser", "queries", *_SEARCHES, "pages", "oracle", "reviewer", "judge", "validator")
+"""The kinds of call, in the order of a turn. A question's second search is ``search-2``, and so on."""
 
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -139,14 +142,14 @@ _EVIDENCE = _table(
     kind=pa.string(),  # excerpt | summary
     verified=pa.bool_(),
     retrieved_at=_TIME,
-    text_sha256=pa.string(),  # of the text that the tool returned for this address
+    text_sha256=pa.string(),  # of the text that the excerpt was found in, the tool's or the page's; of no text for a summary
 )
 
 _CALL = {
     "trial_id": pa.string(),
     "attempt": pa.int32(),
     "turn": pa.int32(),
-    "call": pa.string(),  # guesser | search | oracle | reviewer | judge | validator
+    "call": pa.string(),  # one of CALLS
     "ask": pa.int32(),  # from 0; one more each time the call was made again: a byte-equal re-ask, after a loss, after a stop
     "state": pa.string(),  # terminal | superseded | lost
 }

@@ -18,11 +18,11 @@ from deep20ray_cluster.gates import Gate
 from deep20ray_cluster.journal import Event, Journal
 from deep20ray_cluster.line import Line
 from deep20ray_cluster.memory import MAX_ATTEMPTS, Memory
-from deep20ray_cluster.plan import Plan, PlannedTrial
+from deep20ray_cluster.plan import Plan, PlannedTrial, research_policy
 from deep20ray_cluster.pools import Handle, Pool
 from deep20ray_cluster.progress import Board, Progress
 from deep20ray_cluster.ray_local import Session
-from deep20ray_cluster.routes import SEARCH_GATE, account_of, guesser_route, seconds_of
+from deep20ray_cluster.routes import PAGES_GATE, SEARCH_GATE, account_of, guesser_route, seconds_of
 from deep20ray_cluster.table import Draining, Infrastructure, Parked, Table
 
 BREAKER = 5
@@ -54,6 +54,7 @@ class Drive:
         self._broken: ClusterFailed | None = None
         self._interrupted = False
         self._runs = {run.id: (run, guesser_route(index)) for index, run in enumerate(plan.runs)}
+        self._research = research_policy(plan.sweep)
         self._board = Board(plan, memories, self._line)
 
     async def play(self, owed: list[PlannedTrial], session: Session) -> tuple[str | None, bool]:
@@ -106,14 +107,17 @@ class Drive:
             )
             for name, account in self._plan.sweep.accounts.items()
         }
-        search = Gate(
-            SEARCH_GATE,
-            max_concurrency=self._plan.sweep.search.max_concurrency,
-            requests_per_minute=None,
-            clock=time.monotonic,
-            sleep=asyncio.sleep,
-        )
-        return gates | {SEARCH_GATE: search}
+        tools = {
+            name: Gate(
+                name,
+                max_concurrency=self._plan.sweep.search.max_concurrency,
+                requests_per_minute=None,
+                clock=time.monotonic,
+                sleep=asyncio.sleep,
+            )
+            for name in (SEARCH_GATE, PAGES_GATE)
+        }
+        return gates | tools
 
     def _interrupt(self, task: "asyncio.Task[Any] | None") -> None:
         """The first Ctrl-C stops new calls and waits for those in flight; the second ends at once, and they count as lost."""
@@ -132,7 +136,7 @@ class Drive:
             memory = self._memories[trial.id]
             self._open(trial, memory)
             run, route = self._runs[trial.run_id]
-            table = Table(trial, self._plan.edition, run.seed, route, self._line, self._journal, memory, _now_ms)
+            table = Table(trial, self._plan.edition, run.seed, route, self._research, self._line, self._journal, memory, _now_ms)
             self._board.playing(trial, table)
             try:
                 async with asyncio.timeout(self._plan.sweep.sweep.trial_seconds):

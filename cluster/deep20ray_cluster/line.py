@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from deep20ray.answers import Role
-from deep20ray_actors.messages import Message
+from deep20ray_actors.messages import Message, ToolMessage
 from deep20ray_actors.outcomes import Call, CallResult, Throttled
 from deep20ray_cluster.gates import Gate, Shut
 from deep20ray_cluster.pools import Lost, Pool
@@ -52,7 +52,7 @@ class Line:
 
     async def call(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[[], Any]) -> CallResult | Lost:
         """See ``table.Desk``."""
-        gate = self._gates[self._accounts[role, "search" if seed is None else route]]
+        gate = self._gates[self._accounts[role, message.kind if isinstance(message, ToolMessage) else route]]
         try:
             async with gate.lease() as lease:
                 await before()

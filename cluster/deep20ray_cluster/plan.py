@@ -1,6 +1,6 @@
 """The plan: everything a sweep will do, resolved before its first call. It is public: names and digests, no endpoint, no secret.
 
-A plan is a function of (sweep file, cohort, prompts, the time it was made), so that ``resume`` resolves it again and refuses when
+A plan is a function of (sweep file, cohort, prompts, prices, the time it was made), so that ``resume`` resolves it again and refuses when
 anything differs.
 """
 
@@ -21,9 +21,10 @@ from deep20ray.score import METHOD
 from deep20ray.seeds import TrialId, trial_id, variation_token
 from deep20ray.subjects import Cohort, Subject, protocol_version
 from deep20ray_cluster.errors import PlanMismatch, SweepError
-from deep20ray_cluster.sweep import SUPPORT_ROLES, Account, Contestant, Model, Sweep
+from deep20ray_cluster.price_list import check_same_list, price_section
+from deep20ray_cluster.research import ResearchPolicy
+from deep20ray_cluster.sweep import SUPPORT_ROLES, Account, Contestant, Model, Price, Sweep
 
-FETCH_POLICY = "search-text-only-v1"
 REUSE_POLICY = "off"
 
 
@@ -103,8 +104,8 @@ def load_cohort(sweep: Sweep, base: Path) -> Cohort:
     return deep20ray_cohorts.load(str(base / name))
 
 
-def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime) -> Plan:
-    """Resolves a sweep.
+def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime, prices: Mapping[str, Price] | None = None) -> Plan:
+    """Resolves a sweep; ``prices`` are those of its prices file.
 
     Raises:
         SweepError: settings that don't go together.
@@ -115,7 +116,7 @@ def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime) -> Plan:
     if policy not in rules.policies:
         raise SweepError(f"sweep.policy: edition {rules.id} accepts {', '.join(rules.policies)}, not {policy}")
     subjects = _chosen(cohort, sweep.sweep.subjects)
-    prompts = _prompts(rules.id, policy)
+    prompts = _prompts(rules.id, policy, native=sweep.search.kind == "native")
     stamp = created_at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     protocol = protocol_version(rules, cohort)
     runs = tuple(_run(sweep, contestant, stamp, protocol, subjects, sweep.sweep.rounds or rules.rounds) for contestant in sweep.models)
@@ -132,15 +133,10 @@ def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime) -> Plan:
         "policy": policy.value,
         "scoring": METHOD,
         "reuse_policy": REUSE_POLICY,
-        "fetch_policy": FETCH_POLICY,
-        "search": {
-            "backend": search_backend(sweep),
-            "max_results": sweep.search.max_results,
-            "excluded_domains": sorted(sweep.search.excluded_domains),
-            "endpoint_sha256": _endpoint(sweep.search.base_url),
-        },
+        "fetch_policy": fetch_policy(sweep),
+        "search": _search(sweep),
         "support": {role.value: role_entry(sweep, sweep.support.of(role), prompts[role]) for role in SUPPORT_ROLES},
-        "prices": {name: price.model_dump(mode="json", exclude_none=True) for name, price in sorted(sweep.prices.items())},
+        "prices": price_section(sweep, prices or {}, created_at.astimezone(UTC).replace(microsecond=0)),
         "runs": [
             {
                 "run_id": run.id,
@@ -158,7 +154,41 @@ def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime) -> Plan:
 
 def search_backend(sweep: Sweep) -> str:
     """The name of the search back-end as it is published."""
-    return "embedded" if sweep.search.kind == "simulator" else sweep.search.kind
+    match sweep.search.kind:
+        case "simulator":
+            return "embedded"
+        case "native":
+            return f"native:{sweep.accounts[sweep.support.oracle.account].kind}"
+        case kind:
+            return kind
+
+
+def fetch_policy(sweep: Sweep) -> str:
+    """The name of what is read of the pages that a search finds, as it is published."""
+    return "public-pages-v1" if sweep.search.fetch_pages else "search-text-only-v1"
+
+
+def research_policy(sweep: Sweep) -> ResearchPolicy:
+    """How an Oracle comes to its answers."""
+    search = sweep.search
+    return ResearchPolicy(search.kind == "native", search.query_target, search.max_queries, search.max_results, search.fetch_pages)
+
+
+def _search(sweep: Sweep) -> dict[str, Any]:
+    """What is published of the search: all that shapes what is found, and of the endpoint its digest."""
+    search = sweep.search
+    return {
+        "backend": search_backend(sweep),
+        "query_target": search.query_target,
+        "max_queries": search.max_queries,
+        "max_results": search.max_results,
+        "fetch_pages": search.fetch_pages,
+        "page_chars": search.page_chars,
+        "page_seconds": search.page_seconds,
+        "excluded_domains": sorted(search.excluded_domains),
+        "keyless": search.kind == "tavily" and search.api_key is None,
+        "endpoint_sha256": _endpoint(search.base_url),
+    }
 
 
 def role_entry(sweep: Sweep, model: Model, prompt: deep20ray_prompts.Prompt) -> dict[str, Any]:
@@ -206,6 +236,7 @@ def check_same(planned: bytes, resolved: Plan) -> None:
         before = json.loads(planned)
     except (ValueError, RecursionError):
         raise PlanMismatch("plan.json is not JSON; restore it from a copy") from None
+    check_same_list(before, resolved.document)
     names = sorted(_differences(before, json.loads(resolved.data), ""))[:5]
     raise PlanMismatch(
         f"the plan has changed since the sweep began ({', '.join(names)}); use the version and files it began with, or start a new sweep"
@@ -223,10 +254,15 @@ def _differences(before: Any, after: Any, at: str) -> Iterator[str]:
         yield at or "everything"
 
 
-def _prompts(edition_id: str, policy: Policy) -> dict[Role, deep20ray_prompts.Prompt]:
+def _prompts(edition_id: str, policy: Policy, *, native: bool) -> dict[Role, deep20ray_prompts.Prompt]:
     try:
         return {
-            role: deep20ray_prompts.load(role.value, edition_id, None if role in (Role.GUESSER, Role.VALIDATOR) else policy.value)
+            role: deep20ray_prompts.load(
+                role.value,
+                edition_id,
+                None if role in (Role.GUESSER, Role.VALIDATOR) else policy.value,
+                variant="native" if native and role is Role.ORACLE else None,
+            )
             for role in Role
         }
     except deep20ray_prompts.PromptError as error:

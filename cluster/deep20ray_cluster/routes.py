@@ -5,14 +5,18 @@ A route's name is opaque; it says nothing about a trial, and the guesser routes 
 
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
+from typing import Any
 
 from deep20ray.answers import Role
 from deep20ray_actors.config import (
     AnthropicSettings,
+    Backend,
     CredentialRef,
     Dialect,
+    FetchConfig,
     FileCredential,
     LiteralCredential,
+    NativeSearch,
     PromptTexts,
     RouteConfig,
     Sampling,
@@ -24,7 +28,11 @@ from deep20ray_cluster.plan import Plan
 from deep20ray_cluster.sweep import SUPPORT_ROLES, Model, Sweep
 
 SEARCH_GATE = "search:"
-"""The gate of the search back-end. No account can be named so."""
+"""The gate of the search back-end, and the name of its credential. No account can be named so."""
+PAGES_GATE = "pages:"
+"""The gate of page fetches."""
+_PAGES_SPARE = 10.0
+"""Seconds that a call for pages may take beyond the time of the slowest page."""
 
 
 def guesser_route(index: int) -> str:
@@ -33,15 +41,16 @@ def guesser_route(index: int) -> str:
 
 
 def account_of(sweep: Sweep) -> dict[tuple[Role, str], str]:
-    """The gate of each (role, route); the Oracle's searches have their own."""
+    """The gate of each (role, route); the Oracle's searches and page fetches, by their kind of message, have their own."""
     accounts = {(Role.GUESSER, guesser_route(index)): model.account for index, model in enumerate(sweep.models)}
     accounts |= {(role, role.value): sweep.support.of(role).account for role in SUPPORT_ROLES}
-    return accounts | {(Role.ORACLE, "search"): SEARCH_GATE}
+    return accounts | {(Role.ORACLE, "search"): SEARCH_GATE, (Role.ORACLE, "pages"): PAGES_GATE}
 
 
 def seconds_of(sweep: Sweep) -> dict[str, float]:
     """The deadline of a call through each gate, in seconds."""
-    return {name: account.call_seconds for name, account in sweep.accounts.items()} | {SEARCH_GATE: _search_seconds(sweep)}
+    tools = {SEARCH_GATE: _search_seconds(sweep), PAGES_GATE: sweep.search.page_seconds + _PAGES_SPARE}
+    return {name: account.call_seconds for name, account in sweep.accounts.items()} | tools
 
 
 def _search_seconds(sweep: Sweep) -> float:
@@ -49,27 +58,29 @@ def _search_seconds(sweep: Sweep) -> float:
 
 
 def credentials_of(sweep: Sweep, environ: MutableMapping[str, str]) -> dict[str, CredentialRef]:
-    """Each account's credential. Every name that the sweep mentions is taken out of ``environ``, so that no worker inherits it.
+    """Each account's credential, and the search's. Every name that the sweep mentions is taken out of ``environ``, so that no worker
+    inherits it.
 
     Raises:
         SweepError: a variable that isn't set, or a file that isn't there or that others may read.
     """
-    credentials: dict[str, CredentialRef] = {}
+    references = {f"accounts.{name}.api_key": (name, account.api_key) for name, account in sweep.accounts.items()}
+    references["search.api_key"] = (SEARCH_GATE, sweep.search.api_key)
     taken: dict[str, str] = {}
-    for name, account in sweep.accounts.items():
-        if account.api_key is None:
-            credentials[name] = None
-            continue
-        kind, _, value = account.api_key.partition(":")
-        if kind == "file":
-            credentials[name] = _file(name, Path(value).expanduser())
-            continue
-        key = taken.get(value) or environ.pop(value, "")
-        if not key.strip():
-            raise SweepError(f"accounts.{name}.api_key: the environment variable {value} is not set; export it, or use file:PATH")
-        taken[value] = key
-        credentials[name] = LiteralCredential(key.strip())
-    return credentials
+    return {name: _credential(where, reference, environ, taken) for where, (name, reference) in references.items()}
+
+
+def _credential(where: str, reference: str | None, environ: MutableMapping[str, str], taken: dict[str, str]) -> CredentialRef:
+    if reference is None:
+        return None
+    kind, _, value = reference.partition(":")
+    if kind == "file":
+        return _file(where, Path(value).expanduser())
+    key = taken.get(value) or environ.pop(value, "")
+    if not key.strip():
+        raise SweepError(f"{where}: the environment variable {value} is not set; export it, or use file:PATH")
+    taken[value] = key
+    return LiteralCredential(key.strip())
 
 
 def routes_of(plan: Plan, credentials: Mapping[str, CredentialRef], simulator: str | None) -> dict[Role, dict[str, RouteConfig]]:
@@ -91,7 +102,7 @@ def _route(plan: Plan, role: Role, name: str, model: Model, credentials: Mapping
         role=role,
         base_url=account.base_url or f"{simulator}/v1",
         model=model.model,
-        prompt=PromptTexts(prompt.system, prompt.guide, prompt.reminder),
+        prompt=PromptTexts(prompt.system, prompt.guide, prompt.reminder, prompt.queries),
         tokens=plan.edition.tokens,
         max_output_tokens=model.max_output_tokens,
         dialect=Dialect.OPENAI_CHAT if account.kind == "simulator" else Dialect(account.kind),
@@ -104,27 +115,39 @@ def _route(plan: Plan, role: Role, name: str, model: Model, credentials: Mapping
         send_seed=model.send_seed,
         timeouts=Timeouts(connect=account.connect_seconds, wire=account.try_seconds, call=account.call_seconds),
         attempts=account.attempts,
-        search=_search(plan.sweep, simulator) if role is Role.ORACLE else None,
+        **(_research(plan.sweep, credentials.get(SEARCH_GATE), simulator) if role is Role.ORACLE else {}),
     )
 
 
-def _search(sweep: Sweep, simulator: str | None) -> SearchConfig:
+def _research(sweep: Sweep, credential: CredentialRef, simulator: str | None) -> dict[str, Any]:
+    """What the Oracle's route has beyond the others': where it searches, and how it fetches pages."""
     search = sweep.search
-    return SearchConfig(
-        base_url=search.base_url or str(simulator),
+    fetch = FetchConfig(
+        max_text=search.page_chars,
+        excluded_domains=search.excluded_domains,
+        seconds=search.page_seconds,
+        allow_loopback=search.allow_loopback,
+    )
+    found: dict[str, Any] = {"fetch": fetch if search.fetch_pages else None}
+    if search.kind == "native":
+        return found | {"native": NativeSearch(search.max_queries, search.excluded_domains)}
+    config = SearchConfig(
+        base_url=search.address or str(simulator),
+        backend=Backend.SEARXNG if search.kind == "simulator" else Backend(search.kind),
+        credential=credential,
         max_results=search.max_results,
         excluded_domains=search.excluded_domains,
         timeouts=Timeouts(wire=search.try_seconds, call=_search_seconds(sweep)),
         attempts=search.attempts,
     )
+    return found | {"search": config}
 
 
-def _file(account: str, path: Path) -> FileCredential:
-    where = f"accounts.{account}.api_key: {path}"
+def _file(where: str, path: Path) -> FileCredential:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        raise SweepError(f"{where}: can't be read ({error.strerror})") from None
+        raise SweepError(f"{where}: {path}: can't be read ({error.strerror})") from None
     if mode & 0o077:
-        raise SweepError(f"{where}: group or others may read it; chmod 600 it")
+        raise SweepError(f"{where}: {path}: group or others may read it; chmod 600 it")
     return FileCredential(str(path.absolute()))

@@ -7,16 +7,19 @@ from typing import Any
 
 from deep20ray.canonical import canonical
 from deep20ray_actors.outcomes import Audit, is_fault
+from deep20ray_artifacts.schemas import CALLS
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
-from deep20ray_cluster.plan import FETCH_POLICY, REUSE_POLICY, Plan, PlannedRun, PlannedTrial, search_backend
-from deep20ray_cluster.prices import call_cost, total
+from deep20ray_cluster.plan import REUSE_POLICY, Plan, PlannedRun, PlannedTrial, fetch_policy, search_backend
+from deep20ray_cluster.prices import cost_of, total
 from deep20ray_cluster.records import read_audit, read_outcome
 
 Rows = dict[str, list[dict[str, Any]]]
 """Rows by table name."""
 
-_CALL_ORDER = {"guesser": 0, "search": 1, "oracle": 2, "reviewer": 3, "judge": 4, "validator": 5}
+_CALL_ORDER = {name: number for number, name in enumerate(CALLS)}
+_ROLE_OF = {"queries": "oracle"}
+"""The role of a call that isn't named after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ def run_rows(plan: Plan, run: PlannedRun, events: Sequence[Event]) -> Rows:
         calls = list(_calls(plan, run, by_trial[trial.id]))
         for call in calls:
             if call.audit is not None and call.audit.served_model is not None:
-                served[call.key["call"]].add(call.audit.served_model)
+                served[_ROLE_OF.get(call.key["call"], call.key["call"])].add(call.audit.served_model)
         turns = _turn_rows(rows, trial, by_trial[trial.id])
         rows["trials"].append(_trial_row(trial, by_trial[trial.id], calls, turns))
         _call_rows(rows, calls)
@@ -77,7 +80,7 @@ def _run_row(plan: Plan, run: PlannedRun, trials: list[dict[str, Any]]) -> dict[
         "completed_at": max(row["completed_at"] for row in scored) if complete else None,
         "plan_sha256": plan.digest,
         "search_backend": search_backend(plan.sweep),
-        "fetch_policy": FETCH_POLICY,
+        "fetch_policy": fetch_policy(plan.sweep),
         "reuse_policy": REUSE_POLICY,
         "software": plan.document["software"],
     }
@@ -219,14 +222,11 @@ def _calls(plan: Plan, run: PlannedRun, events: list[Event]) -> Iterator[_Call]:
 def _cost(plan: Plan, run: PlannedRun, call: str, audit: Audit | None) -> int | None:
     if audit is None:
         return None
-    if call == "search":
-        return 0  # the back-ends that this version searches with are free
-    model = run.contestant.model if call == "guesser" else plan.document["support"][call]["requested_model"]
-    return call_cost(audit.usage, plan.sweep.prices.get(model), audit.reported_cost_microusd)
+    return cost_of(plan.document, run.id, call, audit.usage, audit.reported_cost_microusd)
 
 
 def _prompt(plan: Plan, call: str) -> tuple[str, str] | None:
-    prompt = next((prompt for role, prompt in plan.prompts.items() if role.value == call), None)
+    prompt = next((prompt for role, prompt in plan.prompts.items() if role.value == _ROLE_OF.get(call, call)), None)
     return None if prompt is None else (prompt.revision, prompt.digest)
 
 

@@ -6,7 +6,7 @@ Credentials are references (``env:NAME`` or ``file:PATH``), never values.
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -17,6 +17,12 @@ SUPPORT_ROLES = (Role.ORACLE, Role.REVIEWER, Role.JUDGE, Role.VALIDATOR)
 _SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
 Slug = Annotated[str, Field(pattern=_SLUG)]
 ShortText = Annotated[str, Field(min_length=1, max_length=200)]
+Domain = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+(/[^\s]*)?$", max_length=200)]
+"""``host`` or ``host/path``."""
+_Usd = Annotated[float, Field(ge=0, le=100_000)]
+MaxCost = Annotated[float, Field(gt=0, le=10_000_000)]
+"""US dollars."""
+_CREDENTIAL = r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$"
 
 
 class _Settings(BaseModel):
@@ -39,6 +45,10 @@ class SweepHead(_Settings):
     max_trials: Annotated[int, Field(ge=1, le=10_000)] = 64
     """Trials in play at once."""
     trial_seconds: Annotated[float, Field(gt=0, le=604_800)] = 14_400
+    prices_file: Annotated[str, Field(min_length=1)] | None = None
+    """A file of prices that several sweeps share; a path relative to the sweep file."""
+    max_cost_usd: MaxCost | None = None
+    """The budget of the whole sweep."""
 
 
 class Account(_Settings):
@@ -46,7 +56,7 @@ class Account(_Settings):
 
     kind: Literal["openai-chat", "openai-responses", "anthropic", "gemini", "openrouter", "simulator"]
     base_url: str | None = None
-    api_key: Annotated[str, Field(pattern=r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$")] | None = None
+    api_key: Annotated[str, Field(pattern=_CREDENTIAL)] | None = None
     max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 32
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     output_limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
@@ -91,28 +101,71 @@ _KINDS_OF = {
 }
 
 
-class Search(_Settings):
-    """``[search]``: where the Oracle searches."""
+NATIVE_KINDS = ("openai-responses", "anthropic", "gemini", "openrouter")
+"""Accounts whose provider has a web search of its own to give to the Oracle."""
 
-    kind: Literal["searxng", "simulator"]
+
+class Search(_Settings):
+    """``[search]``: where the Oracle searches, and what it reads."""
+
+    kind: Literal["searxng", "brave", "tavily", "native", "simulator"]
     base_url: str | None = None
+    api_key: Annotated[str, Field(pattern=_CREDENTIAL)] | None = None
+    query_target: Annotated[int, Field(ge=0, le=10)] = 2
+    """Queries that the Oracle's model is asked to write for a question, about; 0 for the program's own one."""
+    max_queries: Annotated[int, Field(ge=1, le=10)] = 4
+    """The ceiling that no question passes."""
+    fetch_pages: Annotated[int, Field(ge=0, le=10)] = 3
+    """Pages that are fetched and read for a question."""
+    page_chars: Annotated[int, Field(ge=200, le=50_000)] = 4000
+    page_seconds: Annotated[float, Field(gt=0, le=300)] = 20
     max_results: Annotated[int, Field(ge=1, le=10)] = 5
-    excluded_domains: tuple[str, ...] = ()
+    excluded_domains: tuple[Domain, ...] = ()
     """Besides the benchmark's own publications, which are always left out."""
     max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 32
     attempts: Annotated[int, Field(ge=1, le=20)] = 4
     try_seconds: Annotated[float, Field(gt=0, le=600)] = 30
+    usd_per_thousand: Annotated[float, Field(ge=0, le=100_000)] | None = None
+    """What a thousand searches cost."""
+    allow_loopback: bool = False
+    """For tests: pages may be fetched from this machine."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaulted(cls, values: Any) -> Any:
+        """The simulator writes no queries and has no pages."""
+        if isinstance(values, dict) and values.get("kind") == "simulator":
+            return {"query_target": 0, "fetch_pages": 0} | values
+        return values
 
     @model_validator(mode="after")
     def _addressed(self) -> "Search":
-        if (self.kind == "searxng") != (self.base_url is not None):
-            raise ValueError("kind searxng needs base_url, and kind simulator takes none")
+        if self.kind == "simulator" and (self.query_target or self.fetch_pages):
+            raise ValueError("the embedded simulator writes no queries and has no pages; leave query_target and fetch_pages out")
+        if self.query_target > self.max_queries:
+            raise ValueError("query_target must not be above max_queries, the ceiling")
+        if self.kind == "searxng" and self.base_url is None:
+            raise ValueError("kind searxng needs base_url, the address of a SearXNG server")
+        if self.kind in ("native", "simulator") and self.base_url is not None:
+            raise ValueError(f"kind {self.kind} takes no base_url")
+        if self.kind == "brave" and self.api_key is None:
+            raise ValueError("kind brave needs api_key")
+        if self.api_key is not None and self.kind not in ("brave", "tavily"):
+            raise ValueError(f"kind {self.kind} takes no api_key")
         return self
 
     @field_validator("base_url")
     @classmethod
     def _url(cls, value: str | None) -> str | None:
         return None if value is None else _base_url(value)
+
+    @property
+    def address(self) -> str | None:
+        """Where searches are sent, without the back-end's own path; None for the simulator's and the providers' own."""
+        return self.base_url or _SEARCH_ADDRESSES.get(self.kind)
+
+
+_SEARCH_ADDRESSES = {"brave": "https://api.search.brave.com/res/v1", "tavily": "https://api.tavily.com"}
 
 
 class Model(_Settings):
@@ -136,15 +189,26 @@ class Contestant(Model):
     name: ShortText | None = None
     seed: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     """This run's own seed, instead of the sweep's."""
+    max_cost_usd: MaxCost | None = None
+    """The budget of this run: of all calls of its trials, the support roles' included."""
 
 
 class Price(_Settings):
-    """``[prices."MODEL"]``: US dollars per million tokens, and per thousand searches."""
+    """``[prices."MODEL"]``: US dollars per million tokens, and per thousand searches by the provider's own tool."""
 
-    input_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)]
-    output_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)]
-    cache_read_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)] | None = None
-    cache_write_usd_per_mtok: Annotated[float, Field(ge=0, le=100_000)] | None = None
+    input_usd_per_mtok: _Usd
+    output_usd_per_mtok: _Usd
+    cache_read_usd_per_mtok: _Usd | None = None
+    cache_write_usd_per_mtok: _Usd | None = None
+    """Of entries that live five minutes."""
+    cache_write_1h_usd_per_mtok: _Usd | None = None
+    search_usd_per_thousand: _Usd | None = None
+
+
+class PricesFile(_Settings):
+    """A file of prices: the same tables as a sweep file's."""
+
+    prices: dict[str, Price]
 
 
 class Support(_Settings):
@@ -182,6 +246,9 @@ class Sweep(_Settings):
                 raise ValueError(f"model {model.model!r} names account {model.account!r}, which is not under [accounts]")
             if model.thinking is not None and self.accounts[model.account].kind != "anthropic":
                 raise ValueError(f"model {model.model!r}: thinking is a setting of accounts of kind anthropic; use effort")
+        oracle = self.accounts[self.support.oracle.account].kind
+        if self.search.kind == "native" and oracle not in NATIVE_KINDS:
+            raise ValueError(f"search.kind native needs an Oracle's account of kind {' or '.join(NATIVE_KINDS)}, not {oracle}")
         return self
 
     @property
@@ -211,6 +278,22 @@ def parse_sweep(text: str, where: str) -> Sweep:
     Raises:
         SweepError: as for ``read_sweep``.
     """
+    return _parsed(Sweep, text, where)
+
+
+def parse_prices(text: str, where: str) -> dict[str, Price]:
+    """Prices by model out of a prices file's text; ``where`` names it in errors.
+
+    Raises:
+        SweepError: as for ``read_sweep``.
+    """
+    return _parsed(PricesFile, text, where).prices
+
+
+_File = TypeVar("_File", Sweep, PricesFile)
+
+
+def _parsed(kind: type[_File], text: str, where: str) -> _File:
     try:
         values = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and a number with too many digits
@@ -218,7 +301,7 @@ def parse_sweep(text: str, where: str) -> Sweep:
     except RecursionError:
         raise SweepError(f"{where}: nested too deep; see docs/sweep-file.md") from None
     try:
-        return Sweep.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         parts = (str(part) for part in first["loc"])

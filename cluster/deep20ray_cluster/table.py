@@ -17,23 +17,13 @@ from deep20ray.canonical import Digest
 from deep20ray.editions import Edition
 from deep20ray.game import Answer, Ended, Game, GuesserTurn, Ruling
 from deep20ray.seeds import sampling_seed
-from deep20ray_actors import evidence, replies
-from deep20ray_actors.messages import (
-    EvidenceItem,
-    GuesserMessage,
-    JudgeMessage,
-    Message,
-    OracleMessage,
-    ReviewerMessage,
-    SearchMessage,
-    ValidatorMessage,
-)
+from deep20ray_actors import replies
+from deep20ray_actors.messages import EvidenceItem, GuesserMessage, JudgeMessage, Message, ReviewerMessage, ToolMessage, ValidatorMessage
 from deep20ray_actors.outcomes import (
     CallResult,
     Completed,
     Credentials,
     Empty,
-    Found,
     Outcome,
     QuotaExhausted,
     Refused,
@@ -45,10 +35,12 @@ from deep20ray_cluster.memory import LostCall, Memory, Reply
 from deep20ray_cluster.plan import PlannedTrial
 from deep20ray_cluster.pools import Lost
 from deep20ray_cluster.records import reply_body
+from deep20ray_cluster.research import KeptItem, ResearchPolicy, research
 
 MAX_REPLIES = 3
 """An adjudicator's first answer and at most two byte-equal re-asks."""
 MAX_LOST = 3
+_LOST = "worker_lost"
 
 _Parsed = TypeVar("_Parsed")
 
@@ -89,6 +81,7 @@ class Table:
         edition: Edition,
         run_seed: str,
         guesser_route: str,
+        policy: ResearchPolicy,
         desk: Desk,
         journal: Journal,
         memory: Memory,
@@ -98,6 +91,7 @@ class Table:
         self._edition = edition
         self._run_seed = run_seed
         self._guesser_route = guesser_route
+        self._policy = policy
         self._desk = desk
         self._journal = journal
         self._memory = memory
@@ -162,9 +156,10 @@ class Table:
         items: tuple[EvidenceItem, ...] = ()
         while isinstance(step := decide(**known), Consult):
             if step.role is Role.ORACLE:
-                token, basis, kept = await self._oracle(ask)
-                items = tuple(item.item for item in kept[0])
-                facts["evidence"] = [_evidence_row(item, kept[1]) for item in kept[0]]
+                answered = await research(self._policy, self._trial.subject.trusted, ask.question, self._edition.tokens, self._ask_oracle)
+                token, basis = answered.token, answered.basis
+                items = tuple(kept.item.item for kept in answered.kept)
+                facts["evidence"] = [_evidence_row(kept) for kept in answered.kept]
             else:
                 token, basis = await self._second_opinion(step.role, ask, items)
             known[step.role.value] = token
@@ -172,18 +167,17 @@ class Table:
         assert isinstance(step, Final)
         return step.token, facts | {"path": step.path.value}
 
-    async def _oracle(self, ask: Ask) -> tuple[Token, Basis, tuple[tuple[evidence.Evidence, ...], int]]:
-        """Searches, then asks the Oracle. Returns its token, its basis, and the evidence kept with the time of the search."""
-        subject, tokens = self._trial.subject.trusted, self._edition.tokens
-        search = SearchMessage.of(subject, ask.question)
-        found = await self._ask(Role.ORACLE, "search", "oracle", search, lambda reply: reply)
-        assert isinstance(found.outcome, Found)
-        results = found.outcome.results
-        message = OracleMessage.of(subject, ask.question, results)
-        answer = await self._ask(
-            Role.ORACLE, "oracle", "oracle", message, lambda reply: replies.oracle_answer(_text(reply), tokens, results)
-        )
-        return answer.token, answer.basis, (evidence.keep(answer.evidence, results), found.at)
+    async def _ask_oracle(
+        self, call: str, message: Message, read: Callable[[Reply], _Parsed | None], *, tolerant: bool = False
+    ) -> _Parsed | None:
+        """See ``research.Asker``."""
+        try:
+            return await self._ask(Role.ORACLE, call, "oracle", message, read)
+        except Infrastructure as failure:
+            # A lost call is no answer: asked again, it may turn out otherwise, and a resumed trial must take the same way.
+            if tolerant and failure.cause != _LOST:
+                return None
+            raise
 
     async def _second_opinion(self, role: Role, ask: Ask, items: tuple[EvidenceItem, ...]) -> tuple[Token, Basis]:
         """The Reviewer or the Judge: the same three things, by a type of its own."""
@@ -211,7 +205,7 @@ class Table:
             if isinstance(record, LostCall):
                 lost += live
                 if lost >= MAX_LOST:
-                    raise Infrastructure(self._turn, call, "worker_lost")
+                    raise Infrastructure(self._turn, call, _LOST)
                 continue
             if is_fault(record.outcome):
                 # A stop for want of quota or of a credential is gone on from; any other fault ended the attempt, journalled or not.
@@ -229,7 +223,7 @@ class Table:
         raise AssertionError("count() never ends")
 
     async def _live(self, role: Role, call: str, route: str, message: Message, digest: Digest, ask: int) -> Reply | LostCall:
-        seed = None if call == "search" else sampling_seed(self._run_seed, self._trial.id, role, self._turn)
+        seed = None if isinstance(message, ToolMessage) else sampling_seed(self._run_seed, self._trial.id, role, self._turn)
         started = self._event("started", call, ask, {"message_sha256": digest})
         begun = False
 
@@ -292,7 +286,8 @@ def _ruled(outcome: Outcome) -> tuple[Ask | Guess | Violation, str | None]:
             raise AssertionError(f"a Guesser never delivers {type(outcome).__name__}")
 
 
-def _evidence_row(item: evidence.Evidence, at: int) -> dict[str, Any]:
+def _evidence_row(kept: KeptItem) -> dict[str, Any]:
+    item = kept.item
     return {
         "number": item.number,
         "url": item.url,
@@ -300,7 +295,7 @@ def _evidence_row(item: evidence.Evidence, at: int) -> dict[str, Any]:
         "kind": item.kind,
         "verified": item.verified,
         "text_sha256": item.text_digest,
-        "retrieved_at": at,
+        "retrieved_at": kept.retrieved_at,
     }
 
 

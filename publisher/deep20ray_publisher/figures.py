@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from deep20ray_publisher.records import CallRow, RunRecord, TrialRow
 
-CALLS = ("guesser", "search", "oracle", "reviewer", "judge", "validator")
+CALLS = ("guesser", "queries", "search", "pages", "oracle", "reviewer", "judge", "validator")
+"""Kinds of call in the order of a turn; a question's second and further searches count as searches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class RoleUse:
 def use_by_role(calls: Iterable[CallRow]) -> tuple[RoleUse, ...]:
     """Usage by kind of call, in the order of a turn."""
     kept = [call for call in calls if call.state == "terminal"]
-    return tuple(_use(name, group) for name in CALLS if (group := [call for call in kept if call.call == name]))
+    return tuple(_use(name, group) for name in CALLS if (group := [call for call in kept if call.call.partition("-")[0] == name]))
 
 
 def _use(name: str, calls: Sequence[CallRow]) -> RoleUse:

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep20ray.canonical import sha256
-from deep20ray_actors.evidence import EXCERPT_MAX, SUMMARY_LABEL, fold, keep
+from deep20ray_actors.evidence import EXCERPT_MAX, SUMMARY_LABEL, fold, held_results, keep
 from deep20ray_actors.messages import ResultItem
 from deep20ray_actors.replies import Cited
 from tests.actors.support import RESULTS
 
 
 def test_an_excerpt_that_stands_in_the_text_is_verified() -> None:
-    (item,) = keep([Cited(1, " returns every 76\tyears ")], RESULTS)
+    (item,) = keep([Cited(1, " returns every 76\tyears ")], held_results(RESULTS))
     assert (item.number, item.url, item.excerpt, item.kind, item.verified) == (
         1,
         "https://a.example/comet",
@@ -26,15 +26,15 @@ def test_an_excerpt_that_stands_in_the_text_is_verified() -> None:
 
 @pytest.mark.parametrize("excerpt", ["returns every 75 years", "RETURNS every", "", "  \n", "It returns ... Solar System"])
 def test_an_excerpt_that_does_not_is_left_out(excerpt: str) -> None:
-    assert keep([Cited(1, excerpt)], RESULTS) == ()
+    assert keep([Cited(1, excerpt)], held_results(RESULTS)) == ()
 
 
 def test_an_unknown_number_is_left_out() -> None:
-    assert keep([Cited(7, "returns")], RESULTS) == ()
+    assert keep([Cited(7, "returns")], held_results(RESULTS)) == ()
 
 
 def test_a_page_without_text_gives_a_labelled_unverified_summary() -> None:
-    (item,) = keep([Cited(2, "Its orbit is elongated.")], RESULTS)
+    (item,) = keep([Cited(2, "Its orbit is elongated.")], held_results(RESULTS))
     assert (item.excerpt, item.kind, item.verified) == (SUMMARY_LABEL + "Its orbit is elongated.", "summary", False)
 
 
@@ -53,14 +53,14 @@ def test_a_page_without_text_gives_a_labelled_unverified_summary() -> None:
     ],
 )
 def test_a_summary_that_could_carry_an_answer_is_left_out(summary: str) -> None:
-    assert keep([Cited(2, summary)], RESULTS) == ()
+    assert keep([Cited(2, summary)], held_results(RESULTS)) == ()
 
 
 def test_items_are_cut_to_a_thousand_characters() -> None:
     page = ResultItem(number=1, url="https://long.example/", title="", text="word " * 400)
-    (item,) = keep([Cited(1, "word " * 300)], (page,))
+    (item,) = keep([Cited(1, "word " * 300)], held_results((page,)))
     assert len(item.excerpt) <= EXCERPT_MAX and item.excerpt in fold(page.text)
-    (summary,) = keep([Cited(2, "long " * 300)], RESULTS)
+    (summary,) = keep([Cited(2, "long " * 300)], held_results(RESULTS))
     assert len(summary.excerpt) <= EXCERPT_MAX
 
 
@@ -75,12 +75,12 @@ CITED = st.lists(st.builds(Cited, st.integers(0, 5), st.sampled_from(["one", "tw
 def test_the_order_of_citing_says_nothing(cited: list[Cited], random: "object") -> None:
     shuffled = list(cited)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert keep(cited, PAGES) == keep(shuffled, PAGES)
+    assert keep(cited, held_results(PAGES)) == keep(shuffled, held_results(PAGES))
 
 
 @given(CITED)
 def test_items_are_numbered_in_order_of_address_and_digest_and_are_what_they_say(cited: list[Cited]) -> None:
-    kept = keep(cited, PAGES)
+    kept = keep(cited, held_results(PAGES))
     assert [item.number for item in kept] == list(range(1, len(kept) + 1))
     assert [(item.url, sha256(item.excerpt.encode())) for item in kept] == sorted(
         (item.url, sha256(item.excerpt.encode())) for item in kept
@@ -104,9 +104,9 @@ def test_items_are_numbered_in_order_of_address_and_digest_and_are_what_they_say
 )
 def test_an_excerpt_stands_in_the_text_as_words(text: str, excerpt: str, kept: bool) -> None:
     page = ResultItem(number=1, url="https://example.org/", title="t", text=text)
-    assert bool(keep([Cited(1, excerpt)], [page])) == kept
+    assert bool(keep([Cited(1, excerpt)], held_results([page]))) == kept
 
 
 def test_a_summary_hides_no_answer_behind_invisible_characters() -> None:
     page = ResultItem(number=1, url="https://example.org/", title="t", text="")
-    assert keep([Cited(1, "Y\u200bES: a comet")], [page]) == ()
+    assert keep([Cited(1, "Y\u200bES: a comet")], held_results([page])) == ()

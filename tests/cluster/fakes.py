@@ -16,6 +16,7 @@ from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
 from deep20ray_cluster.plan import PlannedTrial
 from deep20ray_cluster.pools import Lost
+from deep20ray_cluster.research import ResearchPolicy
 from deep20ray_cluster.table import Table
 
 SUBJECT = Subject(
@@ -119,7 +120,16 @@ def counter() -> Callable[[], int]:
     return lambda: next(ticks)
 
 
-async def play(desk: Desk, journal: MemoryJournal, memory: Memory | None = None, edition: Edition = EDITION_1_1) -> Ended:
+ONE_SEARCH = ResearchPolicy(native=False, query_target=0, max_queries=1, max_results=5, fetch_pages=0)
+
+
+async def play(
+    desk: Desk,
+    journal: MemoryJournal,
+    memory: Memory | None = None,
+    edition: Edition = EDITION_1_1,
+    policy: ResearchPolicy = ONE_SEARCH,
+) -> Ended:
     """Plays the fakes' trial at a table."""
-    table = Table(TRIAL, edition, "seed", "g0", desk, journal, memory or Memory.of(journal.events), counter())  # type: ignore[arg-type]
+    table = Table(TRIAL, edition, "seed", "g0", policy, desk, journal, memory or Memory.of(journal.events), counter())  # type: ignore[arg-type]
     return await table.play()

@@ -16,6 +16,7 @@ from deep20ray_actors import evidence
 from deep20ray_actors.providers import transport
 from deep20ray_actors.providers.transport import HttpTransport
 from deep20ray_actors.providers.wire import WireRequest
+from deep20ray_cluster import table as tables
 from deep20ray_cluster.memory import Reply
 from deep20ray_cluster.table import Table
 
@@ -126,13 +127,14 @@ def _as_cited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _kind_by_basis(monkeypatch: pytest.MonkeyPatch) -> None:
-    oracle = Table._oracle
+    research = vars(tables)["research"]
 
-    async def leaky(self: Any, ask: Any) -> Any:
-        token, basis, (kept, at) = await oracle(self, ask)
-        return token, basis, (tuple(replace(item, excerpt=f"[{basis.value}] {item.excerpt}") for item in kept), at)
+    async def leaky(*arguments: Any) -> Any:
+        answered = await research(*arguments)
+        kept = (replace(each, item=replace(each.item, excerpt=f"[{answered.basis.value}] {each.item.excerpt}")) for each in answered.kept)
+        return replace(answered, kept=tuple(kept))
 
-    monkeypatch.setattr(Table, "_oracle", leaky)
+    monkeypatch.setattr(tables, "research", leaky)
 
 
 def _header(name: str, value: Callable[[WireRequest, Any], str]) -> Patch:

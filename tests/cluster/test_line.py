@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from deep20ray.answers import Role
-from deep20ray_actors.messages import SearchMessage
+from deep20ray.subjects import TrustedSubject
+from deep20ray_actors.messages import Message, QueriesMessage, SearchMessage
 from deep20ray_actors.outcomes import Call, Completed, Found, Outcome, Throttled
 from deep20ray_cluster.gates import Gate
 from deep20ray_cluster.line import GRACE, PAUSE_MAX, Line
@@ -14,7 +15,7 @@ from deep20ray_cluster.table import Draining
 
 from .fakes import delivered
 
-MESSAGE = SearchMessage(query="kite")
+MESSAGE = QueriesMessage.of(TrustedSubject("kite", (), "A toy."), "Does it fly?", 2)
 ROUTES = {(Role.ORACLE, "oracle"): "paid", (Role.ORACLE, "search"): "search:"}
 
 
@@ -52,15 +53,15 @@ def line(pool: Pool, clock: Clock, width: int = 1) -> tuple[Line, dict[str, Gate
 async def nothing() -> None: ...
 
 
-def ask(a_line: Line, seed: int | None = 1, before: Any = nothing) -> Any:
-    return a_line.call(Role.ORACLE, "oracle", MESSAGE, seed, before)
+def ask(a_line: Line, message: Message = MESSAGE, before: Any = nothing) -> Any:
+    return a_line.call(Role.ORACLE, "oracle", message, 1, before)
 
 
 async def test_each_call_has_the_lease_and_the_deadline_of_its_own_gate() -> None:
     pool = Pool(Completed("x"))
     a_line, _ = line(pool, Clock())
     await ask(a_line)
-    await ask(a_line, seed=None)
+    await ask(a_line, SearchMessage(query="q"))
     assert [(call.lease.account, seconds) for call, seconds in pool.calls] == [("paid", 900 + GRACE), ("search:", 60 + GRACE)]
     assert (a_line.calls, a_line.in_flight) == (2, 0)
 
@@ -71,7 +72,7 @@ async def test_a_throttled_reply_pauses_its_account_and_no_other(asked: float | 
     a_line, _ = line(pool, clock)
     await ask(a_line)
     pool.outcome = Found(())
-    await ask(a_line, seed=None)
+    await ask(a_line, SearchMessage(query="q"))
     assert clock.now == 0
     await ask(a_line)
     assert clock.now == waited

@@ -20,7 +20,7 @@ from deep20ray_cluster.errors import SealFailed
 from deep20ray_cluster.folder import SweepFolder, make_folder
 from deep20ray_cluster.journal import Event, Journal
 from deep20ray_cluster.memory import Memory
-from deep20ray_cluster.plan import Plan, PlannedTrial, resolve
+from deep20ray_cluster.plan import Plan, PlannedTrial, research_policy, resolve
 from deep20ray_cluster.pools import Lost
 from deep20ray_cluster.sweep import parse_sweep
 from deep20ray_cluster.table import Infrastructure, Parked, Table
@@ -39,7 +39,7 @@ def make_plan() -> Plan:
 
 async def play(plan: Plan, trial: PlannedTrial, desk: Desk, journal: MemoryJournal, tick: Any) -> None:
     own = [event for event in journal.events if event.trial == trial.id]
-    table = Table(trial, plan.edition, plan.runs[0].seed, "g0", desk, journal, Memory.of(own), tick)  # type: ignore[arg-type]
+    table = Table(trial, plan.edition, plan.runs[0].seed, "g0", research_policy(plan.sweep), desk, journal, Memory.of(own), tick)  # type: ignore[arg-type]
     await table.play()
 
 

@@ -81,7 +81,12 @@ def test_what_is_not_a_sweep(text: str, says: str) -> None:
         ("http://127.0.0.1:9/guesser/v1", "ftp://host/v1", "accounts.guesser.base_url: base_url must be http(s)"),
         ("http://127.0.0.1:9/guesser/v1", "http://user:pw@host/v1", "accounts.guesser.base_url: base_url must be http(s)"),
         ("http://127.0.0.1:9/guesser/v1", "http://host/v1?key=1", "accounts.guesser.base_url: base_url must be http(s)"),
-        ('kind = "searxng"', 'kind = "simulator"', "search: kind searxng needs base_url"),
+        ('kind = "searxng"', 'kind = "simulator"', "search: kind simulator takes no base_url"),
+        ('kind = "searxng"\n', 'kind = "brave"\n', "search: kind brave needs api_key"),
+        ('kind = "searxng"\n', 'kind = "searxng"\napi_key = "env:KEY"\n', "search: kind searxng takes no api_key"),
+        ('kind = "searxng"\nquery_target = 0', 'kind = "searxng"\nquery_target = 5', "search: query_target must not be above max_queries"),
+        ('kind = "searxng"\n', 'kind = "searxng"\nmax_queries = 11\n', "search.max_queries: "),
+        ('kind = "searxng"\n', 'kind = "searxng"\nexcluded_domains = ["http://x.example"]\n', "search.excluded_domains.0: "),
         ('account = "guesser"', 'account = "nobody"', "file: model 'guesser' names account 'nobody'"),
         ('account = "judge"', 'account = "nobody"', "file: model 'judge' names account 'nobody'"),
         ('id = "scripted"', 'id = "Scripted"', "models.0.id: "),
@@ -119,7 +124,7 @@ def test_a_name_can_not_break_the_line() -> None:
 
 
 def test_a_simulated_part_makes_a_simulated_sweep() -> None:
-    text = GOOD.replace('kind = "searxng"\nbase_url = "http://127.0.0.1:9"', 'kind = "simulator"')
+    text = GOOD.replace('kind = "searxng"\nquery_target = 0\nfetch_pages = 0\nbase_url = "http://127.0.0.1:9"', 'kind = "simulator"')
     assert parse_sweep(text, "my.toml").simulated
     unused = GOOD.replace("[search]", '[accounts.spare]\nkind = "simulator"\n\n[search]')
     assert not parse_sweep(unused, "my.toml").simulated

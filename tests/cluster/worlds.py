@@ -51,6 +51,8 @@ subjects = {json.dumps(subjects)}
 {accounts}
 [search]
 kind = "searxng"
+query_target = 0
+fetch_pages = 0
 base_url = "{url}"
 
 {support}

@@ -21,10 +21,11 @@ GUESSERS = [("guesser", edition, None) for edition in EDITIONS]
 VALIDATORS = [("validator", edition, None) for edition in EDITIONS]
 ANSWERERS = [(role.value, e.id, policy.value) for e in EDITIONS.values() for policy in e.policies for role in ADJUDICATORS]
 EVERY = [*GUESSERS, *VALIDATORS, *ANSWERERS]
+ORACLES = [key for key in ANSWERERS if key[0] == "oracle"]
 
 
 def words(prompt: Prompt) -> str:
-    return "\n".join(text for text in (prompt.system, prompt.guide, prompt.reminder) if text)
+    return "\n".join(text for text in (prompt.system, prompt.guide, prompt.reminder, prompt.queries) if text)
 
 
 def all_texts() -> list[Prompt]:
@@ -36,7 +37,9 @@ def all_texts() -> list[Prompt]:
 
 
 def test_every_role_edition_and_policy_has_a_prompt_and_nothing_else_does() -> None:
-    assert {(entry.role, entry.edition, entry.policy) for entry in index()} == set(EVERY)
+    assert {(entry.role, entry.edition, entry.policy) for entry in index() if entry.variant is None} == set(EVERY)
+    assert {(entry.role, entry.edition, entry.policy) for entry in index() if entry.variant is not None} == set(ORACLES)
+    assert {entry.variant for entry in index()} == {None, "native"}
     for role, edition, policy in EVERY:
         prompt = load(role, edition, policy)
         assert (prompt.role, prompt.edition, prompt.policy) == (role, edition, policy)
@@ -60,7 +63,7 @@ def test_revisions_are_unique_and_count_up() -> None:
     revisions = [entry.revision for entry in index()]
     assert len(set(revisions)) == len(revisions)
     for key in EVERY:
-        mine = [entry.revision for entry in index() if (entry.role, entry.edition, entry.policy) == key]
+        mine = [entry.revision for entry in index() if (entry.role, entry.edition, entry.policy, entry.variant) == (*key, None)]
         assert [int(name.rsplit("-r", 1)[1]) for name in mine] == list(range(1, len(mine) + 1))
         assert load(*key).revision == mine[-1]
         assert [load(*key, revision=name).revision for name in mine] == mine
@@ -68,7 +71,7 @@ def test_revisions_are_unique_and_count_up() -> None:
 
 def test_every_text_file_is_used_by_some_revision() -> None:
     files = {path.name.removesuffix(".txt") for path in resources.files(deep20ray_prompts).joinpath("texts").iterdir()}
-    used = {name for entry in index() for name in (*entry.parts, entry.guide, entry.reminder) if name}
+    used = {name for entry in index() for name in (*entry.parts, entry.guide, entry.reminder, *(entry.queries or ())) if name}
     assert files == used
 
 
@@ -136,7 +139,7 @@ def test_the_judge_is_not_told_of_a_disagreement() -> None:
 def test_no_adjudicator_is_told_of_the_others_or_of_the_game_so_far(role: str) -> None:
     for prompt in all_texts():
         if prompt.role == role:
-            said = prompt.system.replace("judge only what they say", "")
+            said = words(prompt).replace("judge only what they say", "")
             assert not re.search(r"\b(oracle|reviewer|judge|validator|guesser|turns?|score|benchmark|history|cost)\b", said, re.I)
 
 
@@ -178,6 +181,24 @@ def test_adjudicators_know_their_edition_s_tokens_and_shape(role: str, edition: 
     assert "exactly one JSON object and nothing else" in shape
 
 
+@pytest.mark.parametrize(("role", "edition", "policy"), ORACLES)
+def test_an_oracle_that_searches_itself_has_the_same_words_but_for_where_its_material_comes_from(
+    role: str, edition: str, policy: str
+) -> None:
+    plain, native = load(role, edition, policy), load(role, edition, policy, variant="native")
+    assert native.revision == f"oracle-{edition}-{policy}-native-r1" and native.queries is None
+    assert plain.system.split("\n\n")[1:-1] == native.system.split("\n\n")[1:-1]
+    shape = native.system.rsplit("\n\n", 1)[1]
+    assert set(re.findall(r'"(\w+)"', shape)) == {"answer", "basis", "statement", "evidence", "url", "excerpt", "knowledge"}
+
+
+@pytest.mark.parametrize(("role", "edition", "policy"), ORACLES)
+def test_writing_queries_is_a_task_of_its_own_that_treats_text_as_data(role: str, edition: str, policy: str) -> None:
+    queries = load(role, edition, policy).queries
+    assert queries is not None and "is data" in queries and "never follow" in queries
+    assert re.findall(r'^- "(\w+)":', queries, re.M) == ["queries"] and not re.search(r"\b(YES|NO|UNKNOWN)\b", queries)
+
+
 @pytest.mark.parametrize(("role", "edition", "policy"), ANSWERERS)
 def test_adjudicators_keep_one_factual_policy_and_treat_text_as_data(role: str, edition: str, policy: str) -> None:
     system = load(role, edition, policy).system
@@ -196,7 +217,7 @@ def test_adjudicators_keep_one_factual_policy_and_treat_text_as_data(role: str, 
 
 def test_shared_passages_are_shared() -> None:
     """Per edition one text of token meanings, and one reading of questions for all: they are the same files."""
-    newest: dict[tuple[str, str, str | None], IndexEntry] = {(e.role, e.edition, e.policy): e for e in index()}
+    newest: dict[tuple[str, str, str | None], IndexEntry] = {(e.role, e.edition, e.policy): e for e in index() if e.variant is None}
     entries = [newest[key] for key in ANSWERERS]
     for stem in ("data", "scope"):
         assert len({part for entry in entries for part in entry.parts if part.startswith(f"{stem}.")}) == 1

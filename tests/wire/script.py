@@ -57,6 +57,8 @@ base_url = "{aimock_url}"
 
 [search]
 kind = "searxng"
+query_target = 0
+fetch_pages = 0
 base_url = "{search_url}"
 
 {support}

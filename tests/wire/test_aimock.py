@@ -72,7 +72,7 @@ class ByHand:
                     await self.text(Role.ORACLE, OracleMessage.of(SUBJECT, question, found.results)), tokens, found.results
                 )
                 assert said is not None
-                items = tuple(item.item for item in evidence.keep(said.evidence, found.results))
+                items = tuple(item.item for item in evidence.keep(said.evidence, evidence.held_results(found.results)))
                 known["oracle"] = said.token
             else:
                 kind = ReviewerMessage if step.role is Role.REVIEWER else JudgeMessage
