@@ -36,18 +36,20 @@ def responses(said: Said) -> dict[str, Any]:
         part = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}
         output.append({"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]})
     details = {"reason": finish} if status == "incomplete" else None
-    return {"object": "response", "model": "served", "status": status, "error": None, "incomplete_details": details, "output": output}
+    always = {"id": "resp_1", "object": "response", "created_at": 1, "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+    return {**always, "model": "served", "status": status, "error": None, "incomplete_details": details, "output": output}
 
 
 def anthropic(said: Said) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": said.text}] if said.text is not None else []
     if said.reasoning:
         content.insert(0, {"type": "thinking", "thinking": said.reasoning, "signature": "s"})
-    return {"type": "message", "role": "assistant", "model": "served", "stop_reason": said.finish or "end_turn", "content": content}
+    always = {"id": "msg_1", "type": "message", "role": "assistant", "usage": {"input_tokens": 3, "output_tokens": 2}}
+    return {**always, "model": "served", "stop_reason": said.finish or "end_turn", "content": content}
 
 
 def gemini(said: Said) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [{"text": said.text, "thoughtSignature": "s"}] if said.text is not None else []
+    parts: list[dict[str, Any]] = [{"text": said.text, "thoughtSignature": "cw=="}] if said.text is not None else []
     if said.reasoning:
         parts.insert(0, {"text": said.reasoning, "thought": True})
     content = {"role": "model", **({"parts": parts} if parts else {})}

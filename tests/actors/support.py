@@ -58,6 +58,7 @@ def completion(
     return {
         "id": "c1",
         "object": "chat.completion",
+        "created": 1,
         "model": "model-1-dated",
         "choices": [choice],
         **({"usage": usage} if usage else {}),
