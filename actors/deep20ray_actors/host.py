@@ -14,7 +14,7 @@ from typing import Any
 
 from deep20ray.answers import Role
 from deep20ray_actors import credentials
-from deep20ray_actors.config import FetchConfig, NativeSearch, RouteConfig, SearchConfig
+from deep20ray_actors.config import CredentialRef, FetchConfig, NativeSearch, RouteConfig, SearchConfig
 from deep20ray_actors.errors import CredentialUnusable, RouteRefused
 from deep20ray_actors.messages import (
     ChatMessage,
@@ -35,7 +35,7 @@ from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH, Resumpt
 from deep20ray_actors.providers.transport import HttpTransport, Trail, Way
 from deep20ray_actors.providers.usage import summed
 from deep20ray_actors.providers.wire import Reading, WireReply
-from deep20ray_actors.search import searxng
+from deep20ray_actors.search.backends import BACKENDS
 
 _TYPES: Mapping[Role, tuple[type[Message], ...]] = {
     Role.GUESSER: (GuesserMessage,),
@@ -75,6 +75,7 @@ class RoleHost:
         self._around = surroundings
         self._transport = transport
         self._keys: dict[str, str | None] = {}
+        self._search_keys: dict[CredentialRef, str | None] = {}
         self._queue: deque[Call] = deque()
         self._feeder: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
@@ -211,8 +212,15 @@ class RoleHost:
         return resumption.read(reply, self.role, self._around.now(), native, earlier)
 
     async def _search(self, message: SearchMessage, config: SearchConfig, call: Call, trail: Trail) -> Reading:
-        request = searxng.build(config, message)
-        way = Way(None, config.timeouts, config.attempts, lambda reply: searxng.read(reply, config, self._around.now()))
+        engine = BACKENDS[config.backend]
+        request = engine.build(config, message)
+        way = Way(
+            self._search_key(config),
+            config.timeouts,
+            config.attempts,
+            lambda reply: engine.read(reply, config, self._around.now()),
+            engine.authorize,
+        )
         return await self._transport.send(request, call.lease, way, trail)
 
     async def _pages(self, message: PagesMessage, config: FetchConfig, trail: Trail) -> Reading:
@@ -222,6 +230,11 @@ class RoleHost:
         if route.route not in self._keys:
             self._keys[route.route] = credentials.read(route.credential)
         return self._keys[route.route]
+
+    def _search_key(self, config: SearchConfig) -> str | None:
+        if config.credential not in self._search_keys:
+            self._search_keys[config.credential] = credentials.read(config.credential)
+        return self._search_keys[config.credential]
 
 
 def _fault(fault: Fault) -> Reading:

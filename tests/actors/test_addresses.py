@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deep20ray_actors.addresses import excluded, usable_address
 
@@ -30,3 +32,82 @@ def test_what_is_no_address_once_unquoted_is_excluded() -> None:
 @pytest.mark.parametrize("domains", [(), ("bad.example",)])
 def test_the_benchmarks_own_are_always_excluded(domains: tuple[str, ...]) -> None:
     assert excluded("https://mirror.example/Deep-20%2Dbench/raw", domains) and not excluded("https://a.example/", domains)
+
+
+BARRED = ("bad.example", "wiki.example/answers", "bücher.example", "https://www.Full.example/", "*.star.example")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://BAD.example./x",
+        "https://www.bad.example:8443/",
+        "https://anyone@bad.example/",
+        "https://fine.example%2F@bad.example/",
+        "https://fine.example\\@bad.example/",
+        "https://bad.example\\@fine.example/",
+        "https://b%61d.example/",
+        "https://b%2561d.example/",
+        "https://\uff42\uff41\uff44.example/",
+        "https://bad。example/",
+        "https://b\u00adad.exam\u200bple/",
+        "https://bad.ex\tample/",
+        "https:/bad.example/",
+        "https:////bad.example/",
+        "https://archive.example/web/2026/https://bad.example/x",
+        "https://fine.example/leave?to=https%3A%2F%2Fbad.example%2F",
+        "https://fine.example/leave?to=https%253A%252F%252Fbad.example",
+        "https://wiki.example/x/../answers/1",
+        "https://wiki.example//answers/",
+        "https://wiki.example/./%61nswers;v=1",
+        "https://wiki.example/Answers?x",
+        "https://BÜCHER.example/",
+        "https://xn--bcher-kva.example/",
+        "https://bu\u0308cher.example/",
+        "https://www.full.example/",
+        "https://star.example/",
+        "https://mindalyze-com@fine.example/",
+        "https://fine.example/?q=MINDALYZE%2Dcom",
+        "https://fine.example/deep_20_bench",
+        "https://fine.example/Deep 20%20Ray",
+        "https://fine.example/#deep20-bench",
+        "https://mindalyze.com/",
+    ],
+)
+def test_hostile_spellings_are_excluded(url: str) -> None:
+    assert excluded(url, BARRED)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://notbad.example/",
+        "https://bad.example.org/",
+        "https://fine.example/bad.example",
+        "https://wiki.example/answersheet",
+        "https://wiki.example/answers/../other",
+        "https://bücher.example.org/",
+        "https://full.example/",
+        "https://fine.example/deep-20-questions",
+        "https://fine.example/?u=https://[x",
+        "",
+        "no address",
+    ],
+)
+def test_neighbours_are_not(url: str) -> None:
+    assert not excluded(url, BARRED)
+
+
+def test_no_domain_excludes_nothing() -> None:
+    assert not excluded("https://fine.example/", ("", ".", "*.", "/"))
+
+
+@pytest.mark.parametrize("value", ["https://user@a.example/", "https://a.example\\b", "https://a@b:c@d.example/"])
+def test_what_clients_read_in_different_ways_is_not_usable(value: str) -> None:
+    assert usable_address(value) is None
+
+
+@given(st.text(max_size=200), st.lists(st.text(max_size=30), max_size=3))
+def test_excluded_never_raises(text: str, domains: list[str]) -> None:
+    assert excluded(text, domains) in (True, False) and excluded("https://" + text, domains) in (True, False)
+    assert excluded(f"https://www.bad.example/{text}", ("bad.example",))

@@ -1,27 +1,19 @@
-"""SearXNG's JSON search. Pure: a request out of a query, a reading out of a reply.
-
-The benchmark's own publications, the original's included, never come back: a subject's answers stand in them.
-"""
+"""SearXNG's JSON search. Pure: a request out of a query, a reading out of a reply."""
 
 from datetime import datetime
-from typing import Any
 from urllib.parse import urlencode
 
-from deep20ray_actors.addresses import BENCHMARK_MARKS, excluded, usable_address
 from deep20ray_actors.config import SearchConfig
-from deep20ray_actors.messages import ResultItem, SearchMessage
-from deep20ray_actors.outcomes import Found, Malformed, Rejected, ServerFault, Usage
-from deep20ray_actors.providers.jsontext import NotJson, json_object, storable
-from deep20ray_actors.providers.wire import USER_AGENT, Reading, WireReply, WireRequest, read_error
-
-__all__ = ["BENCHMARK_MARKS", "build", "excluded", "read"]
-_HEADERS = {"accept": "application/json", "accept-encoding": "identity", "user-agent": USER_AGENT}
-_TITLE_MAX = 300
+from deep20ray_actors.messages import SearchMessage
+from deep20ray_actors.outcomes import Found, Malformed, Rejected, ServerFault
+from deep20ray_actors.providers.jsontext import NotJson, json_object
+from deep20ray_actors.providers.wire import Reading, WireReply, WireRequest, read_error
+from deep20ray_actors.search.results import HEADERS, ONE_SEARCH, Row, kept
 
 
 def build(config: SearchConfig, message: SearchMessage) -> WireRequest:
     """The request of one search."""
-    return WireRequest("GET", config.base_url.rstrip("/"), "/search?" + urlencode({"q": message.query, "format": "json"}), _HEADERS)
+    return WireRequest("GET", config.base_url.rstrip("/"), "/search?" + urlencode({"q": message.query, "format": "json"}), HEADERS)
 
 
 def read(reply: WireReply, config: SearchConfig, now: datetime) -> Reading:
@@ -39,21 +31,5 @@ def read(reply: WireReply, config: SearchConfig, now: datetime) -> Reading:
         return Reading(Malformed("the search reply holds no list of results; check search.base_url", reply.status), retry=True)
     if not rows and body.get("unresponsive_engines"):
         return Reading(ServerFault("no search engine behind the search server answered", reply.status), retry=True)
-    return Reading(Found(_results(rows, config)), usage=Usage(0, 0, 0, 0, 0, 0, searches=1))
-
-
-def _results(rows: list[dict[str, Any]], config: SearchConfig) -> tuple[ResultItem, ...]:
-    kept: dict[str, ResultItem] = {}
-    for row in rows:
-        url = usable_address(row.get("url"))
-        if url is None or url in kept or excluded(url, config.excluded_domains):
-            continue
-        title, text = _text(row.get("title"), _TITLE_MAX), _text(row.get("content"), config.max_text)
-        kept[url] = ResultItem(number=len(kept) + 1, url=url, title=title, text=text)
-        if len(kept) == config.max_results:
-            break
-    return tuple(kept.values())
-
-
-def _text(value: object, limit: int) -> str:
-    return storable(value)[:limit] if isinstance(value, str) else ""
+    found = kept((Row(row.get("url"), row.get("title"), row.get("content")) for row in rows), config)
+    return Reading(Found(found), usage=ONE_SEARCH)

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from deep20ray_actors.addresses import excluded
 from deep20ray_actors.config import SearchConfig
 from deep20ray_actors.messages import SearchMessage
 from deep20ray_actors.outcomes import Found, Malformed, Rejected, ServerFault, Throttled
 from deep20ray_actors.providers.wire import Reading, WireReply
-from deep20ray_actors.search.searxng import build, excluded, read
+from deep20ray_actors.search.searxng import build, read
 from tests.actors.support import NOW, dumped
 
 CONFIG = SearchConfig("http://127.0.0.1:9", excluded_domains=("bad.example", "wiki.example/answers"))
