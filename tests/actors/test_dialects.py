@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deep20ray.answers import Role, Token
 from deep20ray.game import Exchange, Reminder, View
-from deep20ray_actors.config import AnthropicSettings, Dialect, Sampling
+from deep20ray_actors.config import AnthropicSettings, Dialect, NativeSearch, Sampling
 from deep20ray_actors.messages import GuesserMessage
 from deep20ray_actors.outcomes import (
     Completed,
@@ -491,10 +491,12 @@ def mutated(draw: st.DrawFn) -> tuple[Dialect, Any]:
     return dialect, body
 
 
-@given(mutated(), st.sampled_from(list(Role)), st.sampled_from([200, 200, 200, 400, 429, 500]))
-def test_no_body_makes_reading_raise_and_no_error_completes(case: tuple[Dialect, Any], role: Role, status: int) -> None:
+@given(mutated(), st.sampled_from(list(Role)), st.sampled_from([200, 200, 200, 400, 429, 500]), st.sampled_from([None, NativeSearch(1)]))
+def test_no_body_makes_reading_raise_and_no_error_completes(
+    case: tuple[Dialect, Any], role: Role, status: int, native: NativeSearch | None
+) -> None:
     dialect, body = case
-    got = read(dialect, body, role, status)
+    got = DIALECTS[dialect].read(WireReply(status, {}, dumped(body)), role, NOW, native)
     assert isinstance(got.outcome, get_args(Outcome))
     if is_fault(got.outcome):
         assert len(got.outcome.detail) < 200

@@ -21,9 +21,12 @@ pytestmark = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded prov
 FILES = {
     "test_anthropic_opus_5_features.yaml": Dialect.ANTHROPIC,
     "test_anthropic_sampling_settings_reach_the_wire.yaml": Dialect.ANTHROPIC,
+    "test_anthropic_web_search_tool.yaml": Dialect.ANTHROPIC,
+    "test_google_model_web_search_tool.yaml": Dialect.GEMINI,
     "test_google_model_max_tokens_thinking_model_empty_response.yaml": Dialect.GEMINI,
     "test_openai_include_raw_annotations_non_streaming.yaml": Dialect.OPENAI_RESPONSES,
     "test_openai_responses_model_http_error.yaml": Dialect.OPENAI_RESPONSES,
+    "test_openai_responses_model_web_search_tool.yaml": Dialect.OPENAI_RESPONSES,
     "test_openrouter_errors_raised.yaml": Dialect.OPENROUTER,
     "test_openrouter_web_search_annotations.yaml": Dialect.OPENROUTER,
     "test_openrouter_web_search_tool_usage.yaml": Dialect.OPENROUTER,

@@ -107,7 +107,8 @@ def _browsed(body: dict[str, Any], message: dict[str, Any], native: NativeSearch
         cited = annotation.get("url_citation") if isinstance(annotation, dict) else None
         if isinstance(cited, dict):
             citations += 1
-            gathered.add(cited.get("url"), cited.get("title"), cited.get("content"), whole=True)
+            # A provider's own search says where in the answer it is cited and gives a passage; a search beside it gives pages.
+            gathered.add(cited.get("url"), cited.get("title"), cited.get("content"), whole=not cited.get("end_index"))
     return gathered.browsed(max(searches_of(body.get("usage")), min(citations, 1)))
 
 
