@@ -32,6 +32,11 @@ class SweepFolder:
         return self.root / "cohort.toml"
 
     @property
+    def prices_file(self) -> Path:
+        """The prices file as it was, where the sweep names one."""
+        return self.root / "prices.toml"
+
+    @property
     def plan(self) -> Path:
         """The resolved plan, canonical JSON."""
         return self.root / "plan.json"
