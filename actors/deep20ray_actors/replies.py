@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from deep20ray.answers import Basis, Token, Verdict
+from deep20ray_actors.addresses import plain_address
 from deep20ray_actors.messages import ResultItem
 from deep20ray_actors.outcomes import Source
 
@@ -106,7 +107,10 @@ def _grounded(text: str, tokens: Collection[Token], where: str, shown: Mapping[A
     items = [_cited(item, where) for item in value["evidence"]]
     if None in items:
         return None
-    kept = tuple(Cited(shown[place], excerpt) for place, excerpt in filter(None, items) if place in shown)
+    # A model may name an address with the mark that its search puts on it, or without.
+    numbers = {plain_address(place): number for place, number in shown.items()}
+    named = [(plain_address(place), excerpt) for place, excerpt in filter(None, items)]
+    kept = tuple(Cited(numbers[place], excerpt) for place, excerpt in named if place in numbers)
     return OracleAnswer(answer.token, answer.basis, answer.statement, kept[:EVIDENCE_MAX])
 
 

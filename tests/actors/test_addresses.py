@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deep20ray_actors.addresses import excluded, usable_address
+from deep20ray_actors.addresses import excluded, plain_address, usable_address
 
 
 @pytest.mark.parametrize("url", ["https://a.example/", "http://a.example:8080/x?y=%20#z", "HTTPS://ä.example/ü"])
@@ -111,3 +111,18 @@ def test_what_clients_read_in_different_ways_is_not_usable(value: str) -> None:
 def test_excluded_never_raises(text: str, domains: list[str]) -> None:
     assert excluded(text, domains) in (True, False) and excluded("https://" + text, domains) in (True, False)
     assert excluded(f"https://www.bad.example/{text}", ("bad.example",))
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        ("https://a.example/?utm_source=openai", "https://a.example/"),
+        ("https://a.example/?x=1&utm_source=openai#part", "https://a.example/?x=1#part"),
+        ("https://a.example/?utm_source=openai&x=1", "https://a.example/?utm_source=openai&x=1"),
+        ("https://a.example/?utm_source=openaints", "https://a.example/?utm_source=openaints"),
+        (None, None),
+        (3, 3),
+    ],
+)
+def test_the_mark_of_a_search_is_no_part_of_an_address(value: Any, plain: Any) -> None:
+    assert plain_address(value) == plain

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deep20ray.answers import Role
+from deep20ray.answers import Role, Token
 from deep20ray_actors.config import AnthropicSettings, Dialect, NativeSearch, PromptTexts, RouteConfig
 from deep20ray_actors.errors import RouteRefused
 from deep20ray_actors.messages import QueriesMessage, ResearchMessage
@@ -15,6 +15,7 @@ from deep20ray_actors.providers.browsing import SOURCES_MAX, TITLE_MAX
 from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH, SEARCH_CAPPED
 from deep20ray_actors.providers.usage import read_anthropic_usage, read_gemini_usage, read_responses_usage, read_usage, summed
 from deep20ray_actors.providers.wire import Reading, WireReply
+from deep20ray_actors.replies import Cited, researched_answer
 from tests.actors.dialects import BODIES, Said
 from tests.actors.support import MESSAGES, NOW, SUBJECT, dumped, host, route
 
@@ -169,6 +170,15 @@ def test_sources_of_responses_are_addresses_without_text_each_once() -> None:
     assert got.sources[0].title == "A"
 
 
+@pytest.mark.parametrize("dialect", [RESPONSES, OPENROUTER])
+@pytest.mark.parametrize("mark", ["", "?utm_source=openai"])
+def test_an_address_is_cited_with_or_without_the_mark_of_its_search(dialect: Dialect, mark: str) -> None:
+    sources = browsed(dialect, MADE[dialect]("https://a.example/?utm_source=openai", "T")).sources
+    said = {"answer": "NO", "basis": "evidence", "statement": "", "evidence": [{"url": "https://a.example/" + mark, "excerpt": "Ice."}]}
+    answer = researched_answer(json.dumps(said), tuple(Token), sources)
+    assert answer is not None and answer.evidence == (Cited(1, "Ice."),)
+
+
 def test_sources_of_anthropic_have_the_passages_that_were_cited() -> None:
     citations = [
         {"type": "web_search_result_location", "url": "https://a.example/", "title": "A", "cited_text": passage, "encrypted_index": "i"}
@@ -191,7 +201,7 @@ def test_sources_of_gemini_are_redirects_told_by_their_names() -> None:
     got = browsed(GEMINI, gemini(*webs, queries=["q", "r"]))
     assert got == Browsed(2, (Source(redirect + "1", "a.example", "", False),), True)
     assert read(GEMINI, gemini(*webs, queries=["q", "r"])).usage.searches == 2
-    assert not browsed(GEMINI, gemini(webs[0])).barred and browsed(GEMINI, gemini({"uri": redirect, "title": "Deep20Bench"})).barred
+    assert not browsed(GEMINI, gemini(webs[0])).barred and browsed(GEMINI, gemini({"uri": redirect, "title": "Deep 20 Bench"})).barred
     assert browsed(GEMINI, gemini(webs[0], queries=None)).searches == 1
 
 

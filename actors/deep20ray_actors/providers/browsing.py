@@ -7,8 +7,9 @@ source's text: a model's own words never do.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
-from deep20ray_actors.addresses import BENCHMARK_MARKS, excluded, usable_address
+from deep20ray_actors.addresses import excluded, plain_address, usable_address
 from deep20ray_actors.config import NativeSearch
 from deep20ray_actors.outcomes import Browsed, Source
 from deep20ray_actors.providers.jsontext import storable
@@ -48,7 +49,7 @@ class Gathered:
         if isinstance(url, str) and excluded(url, self.native.excluded_domains):
             self.barred = True
             return
-        address = usable_address(url)
+        address = usable_address(plain_address(url))
         if address is None or (address not in self._found and len(self._found) == SOURCES_MAX):
             return
         found = self._found.setdefault(address, _Found())
@@ -67,9 +68,8 @@ class Gathered:
             if not isinstance(name, str):
                 continue
             host = _HOST.fullmatch(name.strip())
-            if any(mark in name.lower() for mark in BENCHMARK_MARKS) or (
-                host is not None and excluded(f"https://{host.group()}/", self.native.excluded_domains)
-            ):
+            standing = [f"https://title.invalid/{quote(storable(name), safe='')}", *([f"https://{host.group()}/"] if host else [])]
+            if any(excluded(address, self.native.excluded_domains) for address in standing):
                 self.barred = True
                 return True
         return False

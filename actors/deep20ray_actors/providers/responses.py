@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from deep20ray.answers import Role
-from deep20ray_actors.addresses import plain_address
 from deep20ray_actors.config import NativeSearch, RouteConfig
 from deep20ray_actors.messages import ChatMessage
 from deep20ray_actors.outcomes import Malformed, Outcome, Refused, ServerFault
@@ -130,7 +129,7 @@ def _browse(item: dict[str, Any], seen: _Seen) -> None:
         # What was said before a search is a commentary, labelled so or not.
         seen.texts.clear()
         for source in [*_parts(action.get("sources")), action]:
-            seen.gathered.add(plain_address(source.get("url")))
+            seen.gathered.add(source.get("url"))
 
 
 def _message(content: object, seen: _Seen) -> None:
@@ -143,7 +142,7 @@ def _message(content: object, seen: _Seen) -> None:
                 seen.cited |= bool(part.get("annotations"))
                 if seen.gathered is not None:
                     for annotation in _parts(part.get("annotations")):
-                        seen.gathered.add(plain_address(annotation.get("url")), annotation.get("title"))
+                        seen.gathered.add(annotation.get("url"), annotation.get("title"))
             case "refusal":
                 seen.refusals.append(storable(str(part.get("refusal") or "")))
             case _:
