@@ -21,8 +21,8 @@ from openai.types.responses import Response
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from deep20ray_actors.config import Dialect, RouteConfig
-from deep20ray_actors.messages import ChatMessage
+from deep20ray_actors.config import Dialect, NativeSearch, RouteConfig
+from deep20ray_actors.messages import ChatMessage, ResearchMessage
 from deep20ray_actors.render import answer_schema, chat_messages
 
 _STRICT = ConfigDict(extra="forbid")
@@ -38,7 +38,7 @@ UNTYPED: Mapping[Dialect, frozenset[str]] = {
     Dialect.ANTHROPIC: frozenset({"temperature", "top_p"}),
     Dialect.GEMINI: frozenset(),
     # OpenRouter's own, sent through OpenAI's package as its documentation says, by extra_body.
-    Dialect.OPENROUTER: frozenset({"provider", "reasoning"}),
+    Dialect.OPENROUTER: frozenset({"provider", "reasoning", "tools"}),
 }
 """Members of a body that the package sends but has no type for."""
 
@@ -70,6 +70,7 @@ class _Generate(BaseModel):
     system_instruction: Annotated[google.Content, Field(alias="systemInstruction")]
     contents: list[google.Content]
     generation_config: Annotated[google.GenerationConfig, Field(alias="generationConfig")]
+    tools: list[google.Tool] | None = None
 
 
 def _forced(value: object) -> None:
@@ -96,6 +97,11 @@ class Ask:
     @property
     def turns(self) -> list[Any]:
         return list(chat_messages(self.message, self.config.prompt))
+
+    @property
+    def native(self) -> NativeSearch | None:
+        """The provider's own search, for a message that is given it."""
+        return self.config.native if isinstance(self.message, ResearchMessage) else None
 
     @property
     def schema(self) -> tuple[str, dict[str, Any]]:
@@ -149,7 +155,11 @@ def openrouter(ask: Ask) -> ChatCompletion:
     extra: dict[str, Any] = {"provider": {"allow_fallbacks": False, "require_parameters": True, **only}}
     if config.effort is not None:
         extra["reasoning"] = {"effort": config.effort}
-    return openai_chat(ask, extra_body=extra, reasoning_effort=openai.omit)
+    if ask.native is None:
+        return openai_chat(ask, extra_body=extra, reasoning_effort=openai.omit)
+    excluded = _given(excluded_domains=list(ask.native.excluded_domains) or None)
+    extra["tools"] = [{"type": "openrouter:web_search", "parameters": {"max_uses": ask.native.max_searches, **excluded}}]
+    return openai_chat(ask, extra_body=extra, reasoning_effort=openai.omit, response_format=openai.omit)
 
 
 def openai_responses(ask: Ask) -> Response:
@@ -160,6 +170,9 @@ def openai_responses(ask: Ask) -> Response:
         top_p=config.sampling.top_p,
         reasoning=None if config.effort is None else {"effort": config.effort},
     )
+    if ask.native is not None:
+        settings |= {"tools": [{"type": "web_search"}], "tool_choice": "required", "max_tool_calls": ask.native.max_searches}
+        settings["include"] = ["web_search_call.action.sources"]
     made: Response = _openai(ask.url, ask.key).responses.create(
         model=config.model,
         instructions=system["content"],
@@ -175,17 +188,28 @@ def openai_responses(ask: Ask) -> Response:
 def anthropic_messages(ask: Ask) -> Message:
     """As a user of the package would write it; one turn a message, which the service joins."""
     config, (_, schema), (system, *turns) = ask.config, ask.schema, ask.turns
-    output: Any = {"format": {"type": "json_schema", "schema": schema}, **_given(effort=config.effort)}
-    thinking: dict[str, Any] = {} if config.anthropic.thinking is None else {"thinking": {"type": config.anthropic.thinking}}
+    form = {"format": {"type": "json_schema", "schema": schema}} if ask.native is None else {}
+    output: Any = {**form, **_given(effort=config.effort)}
+    more: dict[str, Any] = {} if config.anthropic.thinking is None else {"thinking": {"type": config.anthropic.thinking}}
+    if ask.native is not None:
+        version = config.anthropic.search_version
+        tool = _given(
+            type=version,
+            name="web_search",
+            max_uses=ask.native.max_searches,
+            blocked_domains=list(ask.native.excluded_domains) or None,
+            allowed_callers=None if version == "web_search_20250305" else ["direct"],
+        )
+        more["tools"] = [tool]
     sampling = _given(temperature=config.sampling.temperature, top_p=config.sampling.top_p)
     made: Message = _anthropic(ask.url, ask.key).messages.create(
         model=config.model,
         max_tokens=config.max_output_tokens,
         system=system["content"],
         messages=turns,
-        output_config=output,
+        output_config=output or anthropic.omit,
         extra_body=sampling or None,
-        **thinking,
+        **more,
     )
     return made
 
@@ -203,8 +227,9 @@ def gemini(ask: Ask) -> google.GenerateContentResponse:
         contents=[google.Content(role=speakers[turn["role"]], parts=[google.Part(text=turn["content"])]) for turn in turns],
         config=google.GenerateContentConfig(
             system_instruction=google.Content(parts=[google.Part(text=system["content"])]),
-            response_mime_type="application/json",
-            response_json_schema=schema,
+            response_mime_type="application/json" if ask.native is None else None,
+            response_json_schema=schema if ask.native is None else None,
+            tools=None if ask.native is None else [google.Tool(google_search=google.GoogleSearch())],
             max_output_tokens=config.max_output_tokens,
             seed=ask.seed if config.send_seed else None,
             temperature=config.sampling.temperature,
@@ -239,10 +264,13 @@ class Told:
     refusal: str | None = None
 
 
+_Tokens = tuple[int | None, int | None, int | None]
+
+
 def _of_chat(made: ChatCompletion) -> Told:
     choice, usage = made.choices[0], made.usage
     refusal = choice.message.refusal
-    tokens = (None, None, None) if usage is None else (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens)
+    tokens: _Tokens = (None, None, None) if usage is None else (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens)
     return Told(choice.message.content, choice.finish_reason, made.model, *tokens, refusal)
 
 
@@ -250,7 +278,7 @@ def _of_responses(made: Response) -> Told:
     parts = [part for item in made.output if item.type == "message" for part in item.content]
     refusal = "".join(part.refusal for part in parts if part.type == "refusal") or None
     details, usage = made.incomplete_details, made.usage
-    tokens = (None, None, None) if usage is None else (usage.input_tokens, usage.output_tokens, usage.total_tokens)
+    tokens: _Tokens = (None, None, None) if usage is None else (usage.input_tokens, usage.output_tokens, usage.total_tokens)
     return Told(made.output_text, details.reason if details else made.status, made.model, *tokens, refusal)
 
 

@@ -225,6 +225,20 @@ def test_recorded_exchanges_are_read_alike(httpserver: HTTPServer, name: str, nu
     assert isinstance(result.outcome, Throttled if exchange.status == 429 else Rejected)
 
 
+@recorded.needed
+def test_a_paused_turn_is_read_as_the_package_reads_both_halves(httpserver: HTTPServer) -> None:
+    paused, ended = recorded.exchanges("test_pause_turn_web_search_vcr")
+    serve(httpserver, Dialect.ANTHROPIC, (200, paused.body), (200, ended.body))
+    config = config_of(httpserver, Dialect.ANTHROPIC, searching=True)
+    result, halves = ours(config), [theirs(config), theirs(config)]
+    assert [half.finish for half in halves] == ["pause_turn", "end_turn"] and result.audit.resumptions == 1
+    # What it says between its searches is no answer.
+    assert isinstance(result.outcome, Completed) and str(halves[1].text).endswith(result.outcome.text)
+    meters = astuple(result.audit.usage)[:6]
+    assert sum(meters[:4]) == sum(half.input or 0 for half in halves)
+    assert sum(meters[4:]) == sum(half.output or 0 for half in halves)
+
+
 KINDS: dict[type[Exception], tuple[type, ...]] = {
     openai.RateLimitError: (Throttled, QuotaExhausted),
     openai.BadRequestError: (Rejected,),

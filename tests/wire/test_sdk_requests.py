@@ -8,10 +8,10 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request
 
-from deep20ray_actors.config import AnthropicSettings, Dialect, LiteralCredential, PromptTexts, RouteConfig, Sampling
+from deep20ray_actors.config import AnthropicSettings, Dialect, LiteralCredential, NativeSearch, PromptTexts, RouteConfig, Sampling
 from deep20ray_actors.messages import ChatMessage, QueriesMessage, ResearchMessage
 from deep20ray_actors.outcomes import Completed
-from deep20ray_actors.providers.dialects import DIALECTS
+from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH
 from tests.actors.dialects import BASES, BODIES, PATHS, Said
 from tests.actors.support import MESSAGES, SUBJECT, call, host, results_of, route
 from tests.wire import sdk
@@ -22,6 +22,9 @@ ALL: list[ChatMessage] = [
     QueriesMessage.of(SUBJECT, "Is it alive?", 3),
     ResearchMessage.of(SUBJECT, "Is it alive?", 3),
 ]
+ASKED = ALL[:-1]
+"""What needs no search of the provider's own."""
+RESEARCH = ALL[-1]
 EFFORTS: dict[Dialect, tuple[str | None, ...]] = {
     dialect: (None, *(("low", "high", "max") if dialect is Dialect.ANTHROPIC else ("none", "minimal", "low", "high", "xhigh")))
     for dialect in Dialect
@@ -104,7 +107,7 @@ async def both(server: HTTPServer, dialect: Dialect, message: ChatMessage, **mor
         message.role, server.url_for(BASES[dialect]), dialect=dialect, prompt=PROMPT, credential=LiteralCredential("key-1"), **more
     )
     (result,) = await results_of(host(message.role, config), [call(message)])
-    assert result.outcome == Completed("{}")
+    assert isinstance(result.outcome, Completed), result.outcome
     sdk.WRITERS[dialect](sdk.Ask(config.base_url, config, message))
     (ours, _), (theirs, _) = server.log
     return ours, theirs
@@ -137,14 +140,40 @@ def alike(dialect: Dialect, body: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("message", "more"),
-    [(ALL[0], {}), (ALL[0], FULL | {"send_seed": False, "effort": "high", "output_limit_field": "max_tokens"}), *((m, FULL) for m in ALL)],
-    ids=["plain", "no seed", *map(name, ALL)],
+    [
+        (ALL[0], {}),
+        (ALL[0], FULL | {"send_seed": False, "effort": "high", "output_limit_field": "max_tokens"}),
+        *((m, FULL) for m in ASKED),
+    ],
+    ids=["plain", "no seed", *map(name, ASKED)],
 )
 @pytest.mark.parametrize("dialect", Dialect)
 async def test_our_body_is_the_package_s(httpserver: HTTPServer, dialect: Dialect, message: ChatMessage, more: dict[str, Any]) -> None:
     ours, theirs = await both(httpserver, dialect, message, **more)
     assert ours.path == theirs.path == PATHS[dialect] and ours.query_string == theirs.query_string == b""
     assert alike(dialect, json.loads(ours.get_data())) == alike(dialect, json.loads(theirs.get_data()))
+
+
+SEARCHES = (NativeSearch(4), NativeSearch(7, ("bad.example", "wiki.example/answers")))
+VERSIONS: tuple[Any, ...] = ("web_search_20250305", "web_search_20260209", "web_search_20260318")
+
+
+def researching(dialect: Dialect) -> list[dict[str, Any]]:
+    """A researching Oracle's settings."""
+    versions = VERSIONS if dialect is Dialect.ANTHROPIC else VERSIONS[:1]
+    return [
+        {**base, "native": native, "anthropic": AnthropicSettings("bearer", "2026-10-21", search_version=version)}
+        for base, native, version in product(({}, FULL), SEARCHES, versions)
+    ]
+
+
+@pytest.mark.parametrize("dialect", sorted(NATIVE_SEARCH))
+async def test_a_search_is_asked_for_as_the_package_does(httpserver: HTTPServer, dialect: Dialect) -> None:
+    for more in researching(dialect):
+        httpserver.clear()
+        sdk.check(dialect, body_of(dialect, RESEARCH, **more))
+        ours, theirs = await both(httpserver, dialect, RESEARCH, **more)
+        assert alike(dialect, json.loads(ours.get_data())) == alike(dialect, json.loads(theirs.get_data()))
 
 
 SAID_BY_THEM = {"X-Goog-Api-Client", "Connection"}
