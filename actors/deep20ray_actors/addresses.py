@@ -42,6 +42,11 @@ def plain_address(value: object) -> object:
     return _MARK.sub("", value) if isinstance(value, str) else value
 
 
+def host_of(url: str) -> str | None:
+    """The host of a usable address, in lower case and without a leading ``www.``; None of any other."""
+    return (urlsplit(url).hostname or "").removeprefix("www.") if usable_address(url) else None
+
+
 def excluded(url: str, domains: Iterable[str]) -> bool:
     """Whether an address is one of the benchmark's own, or under one of ``domains`` ("host" or "host/path", subdomains included).
 

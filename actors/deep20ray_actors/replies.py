@@ -5,12 +5,13 @@ Tokens match exactly. Private text that is too long is cut. Nothing here raises,
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from deep20ray.answers import Basis, Token, Verdict
-from deep20ray_actors.addresses import plain_address
+from deep20ray_actors.addresses import host_of, plain_address
 from deep20ray_actors.messages import ResultItem
 from deep20ray_actors.outcomes import Source
 
@@ -63,7 +64,8 @@ def oracle_answer(text: str, tokens: Collection[Token], results: Sequence[Result
         tokens: the edition's.
         results: what the Oracle was shown. An excerpt from any other number is left out; at most the first three stay.
     """
-    return _grounded(text, tokens, "result", {result.number: result.number for result in results})
+    numbers = {result.number for result in results}
+    return _grounded(text, tokens, "result", lambda place: place if place in numbers else None)
 
 
 def researched_answer(text: str, tokens: Collection[Token], sources: Sequence[Source]) -> OracleAnswer | None:
@@ -71,9 +73,13 @@ def researched_answer(text: str, tokens: Collection[Token], sources: Sequence[So
 
     Args:
         tokens: the edition's.
-        sources: what the tool returned; an excerpt from any other address is left out. Their numbers count from 1.
+        sources: what the tool returned; an excerpt from any other address is left out. Their numbers count from 1. A tool that hides
+            its pages behind redirects names their hosts as titles: there an address counts as the one source of its host.
     """
-    return _grounded(text, tokens, "url", {source.url: number for number, source in enumerate(sources, start=1)})
+    numbers = {plain_address(source.url): number for number, source in enumerate(sources, start=1)}
+    hosts = Counter(source.title for source in sources)
+    hidden = {source.title: number for number, source in enumerate(sources, start=1) if source.title and hosts[source.title] == 1}
+    return _grounded(text, tokens, "url", lambda url: numbers.get(plain_address(url)) or hidden.get(host_of(url) or ""))
 
 
 def search_queries(text: str, ceiling: int) -> tuple[str, ...] | None:
@@ -98,8 +104,8 @@ def validated_guess(text: str) -> ValidatedGuess | None:
     return ValidatedGuess(Verdict(value["verdict"]), value["statement"][:STATEMENT_MAX])
 
 
-def _grounded(text: str, tokens: Collection[Token], where: str, shown: Mapping[Any, int]) -> OracleAnswer | None:
-    """An Oracle's reply whose evidence names its places under ``where``; ``shown`` numbers the places that there are."""
+def _grounded(text: str, tokens: Collection[Token], where: str, number: Callable[[Any], int | None]) -> OracleAnswer | None:
+    """An Oracle's reply whose evidence names its places under ``where``; ``number`` is a place's, None where there is no such."""
     value = _object(text, {"answer", "basis", "evidence", "statement"})
     answer = _answer(value, tokens)
     if value is None or answer is None or not isinstance(value["evidence"], list):
@@ -107,10 +113,7 @@ def _grounded(text: str, tokens: Collection[Token], where: str, shown: Mapping[A
     items = [_cited(item, where) for item in value["evidence"]]
     if None in items:
         return None
-    # A model may name an address with the mark that its search puts on it, or without.
-    numbers = {plain_address(place): number for place, number in shown.items()}
-    named = [(plain_address(place), excerpt) for place, excerpt in filter(None, items)]
-    kept = tuple(Cited(numbers[place], excerpt) for place, excerpt in named if place in numbers)
+    kept = tuple(Cited(found, excerpt) for place, excerpt in filter(None, items) if (found := number(place)) is not None)
     return OracleAnswer(answer.token, answer.basis, answer.statement, kept[:EVIDENCE_MAX])
 
 

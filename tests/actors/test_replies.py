@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep20ray.answers import Basis, Token, Verdict
-from deep20ray_actors.replies import STATEMENT_MAX, Cited, oracle_answer, reviewed_answer, validated_guess
+from deep20ray_actors.outcomes import Source
+from deep20ray_actors.replies import STATEMENT_MAX, Cited, oracle_answer, researched_answer, reviewed_answer, validated_guess
 from tests.actors.support import RESULTS
 
 ALL = tuple(Token)
@@ -116,3 +117,28 @@ def test_never_raises_and_never_guesses(text: str) -> None:
     for answer in (reviewed_answer(text, ALL), oracle_answer(text, ALL, RESULTS)):
         if answer is not None:
             assert f'"{answer.token.value}"' in text
+
+
+REDIRECTS = (
+    Source("https://redirect.example/a", "comets.example", "", whole=False),
+    Source("https://redirect.example/b", "moons.example", "", whole=False),
+    Source("https://redirect.example/c", "moons.example", "", whole=False),
+)
+
+
+@pytest.mark.parametrize(
+    ("url", "numbers"),
+    [
+        ("https://redirect.example/b", [2]),
+        ("https://comets.example/halley", [1]),
+        ("https://www.comets.example/", [1]),
+        ("https://moons.example/io", []),
+        ("https://elsewhere.example/", []),
+        ("comets.example", []),
+        ("javascript:comets.example", []),
+    ],
+)
+def test_a_page_behind_a_redirect_is_known_by_its_host_where_that_is_one_source_s_alone(url: str, numbers: list[int]) -> None:
+    said = {"answer": "YES", "basis": "evidence", "evidence": [{"url": url, "excerpt": "x"}], "statement": ""}
+    answer = researched_answer(json.dumps(said), tuple(Token), REDIRECTS)
+    assert answer is not None and [item.result for item in answer.evidence] == numbers

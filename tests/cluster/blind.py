@@ -32,8 +32,8 @@ from .fakes import MemoryJournal
 from .provider import Provider, Seen, World
 from .worlds import ROLES, sweep_text
 
-CALLS: Mapping[str, tuple[str, ...]] = {role: (("search", role) if role == "oracle" else (role,)) for role in ROLES}
-"""Each role's calls; the Oracle also searches."""
+CALLS: Mapping[str, tuple[str, ...]] = {role: (("queries", "search", role) if role == "oracle" else (role,)) for role in ROLES}
+"""Each role's calls; the Oracle also writes queries, and searches."""
 HEADERS = {
     "POST": {"accept", "accept-encoding", "content-length", "content-type", "user-agent"},
     "GET": {"accept", "accept-encoding", "user-agent"},
@@ -86,7 +86,7 @@ def oddities(played: Played) -> list[str]:
         extra = [*set(names) - HEADERS[seen.method], *(name for name in names if names.count(name) > 1)]
         fields = set(json.loads(seen.body)) - FIELDS if seen.body else set()
         query = "" if seen.method == "POST" else "q="
-        target = {"POST": f"/{seen.call}/v1/chat/completions", "GET": "/search?"}[seen.method] + query
+        target = {"POST": f"/{role_of(seen.call)}/v1/chat/completions", "GET": "/search?"}[seen.method] + query
         if extra or fields or not seen.target.startswith(target) or (seen.method == "POST" and seen.target != target):
             found.append(f"{seen.call}: {extra} {sorted(fields)} {seen.target}")
     return found
@@ -133,9 +133,19 @@ class LocalActor:
         await self._host.close()
 
 
-def key_of(role: str) -> str:
-    """The role's own credential."""
-    return f"key-of-the-{role}"
+def role_of(call: str) -> str:
+    """Whose call it is."""
+    return "oracle" if call in CALLS["oracle"] else call
+
+
+def key_of(call: str) -> str:
+    """The credential of the call's role."""
+    return f"key-of-the-{role_of(call)}"
+
+
+def researching(text: str) -> str:
+    """A sweep file whose Oracle writes its queries itself."""
+    return text.replace("query_target = 0\n", "query_target = 2\n")
 
 
 def play(world: World) -> Played:
@@ -155,7 +165,7 @@ async def _play(world: World) -> Played:
         trials = list(plan.trials())
         routes = routes_of(plan, {role: LiteralCredential(key_of(role)) for role in ROLES}, None)
         starters = {role: _starter(role, routes[role], time) for role in Role}
-        memories = {trial.id: Memory() for trial in trials}
+        memories = {trial.key: Memory() for trial in trials}
         drive = Drive(plan, journal, memories, Progress(), starters, lambda: None)  # type: ignore[arg-type]
         assert await drive.play(trials, Session(own=False)) == (None, False)
     finally:
@@ -165,7 +175,7 @@ async def _play(world: World) -> Played:
 
 
 def _plan(world: World, url: str) -> Plan:
-    sweep = parse_sweep(sweep_text(url, subjects=("T-0008",)), "sweep.toml")
+    sweep = parse_sweep(researching(sweep_text(url, subjects=("T-0008",))), "sweep.toml")
     plan = resolve(sweep, load_cohort(sweep, Path()), datetime(2026, 12, 1, tzinfo=UTC))
     (run,) = plan.runs
     (trial,) = run.trials

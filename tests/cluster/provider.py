@@ -22,7 +22,7 @@ APART = (b"host", b"authorization")
 
 @dataclass(frozen=True)
 class World:
-    """What happens in one trial. ``call`` stands for a role's name or "search"."""
+    """What happens in one trial. ``call`` stands for a role's name, "queries" or "search"."""
 
     category: str
     subject: TrustedSubject
@@ -104,7 +104,10 @@ class Provider:
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        return await self._reply(request, request.match_info["role"], body, json.loads(body)["messages"])
+        messages = json.loads(body)["messages"]
+        role = request.match_info["role"]
+        queries = role == "oracle" and "target" in json.loads(messages[1]["content"])
+        return await self._reply(request, "queries" if queries else role, body, messages)
 
     async def _search(self, request: web.Request) -> web.StreamResponse:
         return await self._reply(request, "search", b"", [{"content": request.query["q"]}])
@@ -162,6 +165,9 @@ def _say(world: World, call: str, messages: list[dict[str, str]]) -> str:
     if call == "guesser":
         return world.guesser[sum(message["role"] == "user" for message in messages[1:]) - 1]
     data = json.loads(messages[1]["content"])
+    if call == "queries":
+        name = data["subject"]["canonical_name"]
+        return json.dumps({"queries": [f"{name} facts", f"{name} {data['question']}"[:100]]})
     said: dict[str, Any] = {"statement": world.statement.get(call, "")}
     if call == "validator":
         return json.dumps(said | {"verdict": world.verdicts.get(data["guess"]["name"], "NO")})

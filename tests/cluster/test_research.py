@@ -96,7 +96,7 @@ async def shown(**parts: Any) -> OracleMessage:
     desk = Desk(roles(**parts))
     await play(desk, MemoryJournal(), policy=POLICY)
     (message,) = messages(desk, OracleMessage)
-    return message  # type: ignore[no-any-return]
+    return message
 
 
 async def reviewed(policy: ResearchPolicy, **parts: Any) -> tuple[ReviewerMessage, list[dict[str, Any]]]:

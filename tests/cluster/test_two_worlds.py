@@ -39,6 +39,6 @@ def test_each_role_uses_its_own_key_alone_and_the_search_none() -> None:
     played = _base()
     for call, authorization in played.authorizations:
         assert authorization == (None if call == "search" else f"Bearer {key_of(call)}")
-    assert {call for call, _ in played.authorizations} == {"search", *ROLES}
+    assert {call for call, _ in played.authorizations} == {"queries", "search", *ROLES}
     wires = [repr(seen.wire) for seen in played.seen]
     assert not [wire for wire in wires for role in ROLES if key_of(role) in wire]

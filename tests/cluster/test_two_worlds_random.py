@@ -20,7 +20,7 @@ DIRECTIONAL = ("YES", "RATHER_YES", "RATHER_NO", "NO")
 TOKENS = (*DIRECTIONAL, "UNKNOWN")
 WORDS = ["lamp", "river", "Ünïted", "木", "stone's", '"quoted"', "back\\slash", "<tag>", "YES", "UNKNOWN", "17th"]
 BAD = ("", "no JSON", '{"action":"ASK"}', "YES", '```json\n{"action":"ASK"}\n```')
-CALLS = ("search", *ROLES)
+CALLS = ("queries", "search", *ROLES)
 LAST = Guess("the subject", "as such").canonical
 
 
@@ -69,7 +69,7 @@ def noise(world: World, chance: Random) -> World:
     return replace(
         world,
         faults={call: tuple(chance.choices(("429", "500", "close", "garbage"), k=chance.randint(0, 3))) for call in CALLS},
-        unread={role: chance.randint(0, 2) for role in ROLES[1:]},
+        unread={call: chance.randint(0, 2) for call in ("queries", *ROLES[1:])},
         latency={call: chance.random() for call in CALLS},
         usage={"prompt_tokens": chance.randint(0, 999), "completion_tokens": 1, "cost": chance.random()},
         statement={role: words(chance, 20) for role in ROLES[1:]},

@@ -16,7 +16,7 @@ from deep20ray_cluster import plan
 from deep20ray_cluster.driver import Options, start
 from deep20ray_cluster.sweep import read_sweep
 
-from .blind import CALLS, Played, differ_elsewhere, differences, key_of, oddities, trace
+from .blind import CALLS, Played, differ_elsewhere, differences, key_of, oddities, researching, role_of, trace
 from .command import Running, events
 from .provider import Provider, World
 from .ways import BASE, KITE, ways
@@ -47,7 +47,7 @@ def write_sweep(folder: Path, url: str, worlds: list[World], keys: dict[str, str
     """A sweep file of these worlds, and its cohort; ``keys`` are references to each role's credential."""
     folder.mkdir()
     (folder / "worlds.toml").write_text(cohort(worlds))
-    text = sweep_text(url, cohort="worlds.toml", subjects=SUBJECTS)
+    text = researching(sweep_text(url, cohort="worlds.toml", subjects=SUBJECTS))
     for role, key in keys.items():
         text = text.replace(f"[accounts.{role}]\n", f"[accounts.{role}]\napi_key = {json.dumps(key)}\n")
     (folder / "sweep.toml").write_text(text)
@@ -120,7 +120,7 @@ def test_no_worker_and_no_file_of_ray_holds_a_key_of_the_environment(tmp_path: P
             patch.setenv(name, value)
         path = write_sweep(tmp_path / "sweep", url, worlds, {role: f"env:D20_TEST_KEY_{role.upper()}" for role in ROLES})
         with Running("run", path, "--out", tmp_path / "out", "--progress", "none") as driver:
-            driver.until(lambda: {call for call, _ in provider.authorizations} == {"search", *ROLES})
+            driver.until(lambda: {role_of(call) for call, _ in provider.authorizations} == set(ROLES))
             found = list(traces(driver.descendants(), [value.encode() for value in canaries.values()]))
             known = list(traces(driver.descendants(), [b"canary-of-no-account"]))
             provider.go.set()

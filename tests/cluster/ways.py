@@ -59,7 +59,7 @@ _OTHER_START = (
     Guess("kite", "a toy on a string").canonical,
 )
 """Another game up to turn 5, the same question and guess in turns 6 and 7."""
-_EVERYONE = ("search", *ROLES)
+_EVERYONE = ("queries", "search", *ROLES)
 _ADJUDICATORS = ROLES[1:]
 _USAGE = {
     "prompt_tokens": 900,
@@ -92,7 +92,7 @@ def _around(world: World) -> Iterator[tuple[str, World]]:
     """Worlds that differ from ``world`` in what no role at all may notice."""
     yield "retries", replace(world, faults=dict.fromkeys(_EVERYONE, ("429", "500", "close")))
     yield "garbage first", replace(world, faults=dict.fromkeys(_EVERYONE, ("garbage",)))
-    yield "re-asks", replace(world, unread=dict.fromkeys(_ADJUDICATORS, 2))
+    yield "re-asks", replace(world, unread=dict.fromkeys(("queries", *_ADJUDICATORS), 2))
     yield "latency", replace(world, latency=dict.fromkeys(_EVERYONE, 0.3))
     yield "usage, cost, caches", replace(world, usage=_USAGE)
     yield "cookies, ids, served models", replace(world, mark="2")
@@ -105,7 +105,7 @@ def _everything(world: World, **changes: object) -> World:
     noisy = replace(
         world,
         faults=dict.fromkeys(_EVERYONE, ("429", "close")),
-        unread=dict.fromkeys(_ADJUDICATORS, 1),
+        unread=dict.fromkeys(("queries", *_ADJUDICATORS), 1),
         latency=dict.fromkeys(_EVERYONE, 0.02),
         usage=_USAGE,
         mark="2",
