@@ -200,7 +200,7 @@ def _complain(text: str) -> None:
 
 
 def _needs_run_extra() -> None:
-    missing = [name for name in ("ray", "httpx", "httpx_aiohttp", "psutil") if find_spec(name) is None]
+    missing = [name for name in ("ray", "httpx", "httpx_aiohttp", "psutil", "genai_prices") if find_spec(name) is None]
     if missing:
         raise UsageError(f"{missing[0]} is not installed here, and playing needs it: pip install 'deep20ray[run]'")
 
@@ -223,6 +223,7 @@ def _report(done: "Done", json_: bool) -> None:
             "owed": done.owed,
             "given_up": done.given_up,
             "stopped": done.stopped,
+            "budget_reached": done.budget,
             "sealed": [str(path) for path in done.sealed],
         }
         print(json.dumps(facts))
@@ -235,6 +236,10 @@ def _report(done: "Done", json_: bool) -> None:
         if done.given_up:
             raise typer.Exit(3)
         return
+    if done.budget and not done.interrupted and done.stopped in (None, done.budget):
+        how = f"raise max_cost_usd in {done.folder.sweep_file}, then `deep20ray resume {done.folder.root}`"
+        _complain(f"{done.budget}; {done.owed} trials are owed: {how}")
+        raise typer.Exit(5)
     verb = "resume"
     if done.interrupted:
         why = "interrupted"

@@ -12,13 +12,13 @@ from typing import Any
 
 from deep20ray.answers import Role
 from deep20ray.errors import Deep20RayError
-from deep20ray.seeds import TrialId
+from deep20ray_cluster.budget import Budget, Withheld
 from deep20ray_cluster.errors import ClusterFailed
 from deep20ray_cluster.gates import Gate
 from deep20ray_cluster.journal import Event, Journal
-from deep20ray_cluster.line import Line
+from deep20ray_cluster.line import Line, RunDesk
 from deep20ray_cluster.memory import MAX_ATTEMPTS, Memory
-from deep20ray_cluster.plan import Plan, PlannedTrial, research_policy
+from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey, research_policy
 from deep20ray_cluster.pools import Handle, Pool
 from deep20ray_cluster.progress import Board, Progress
 from deep20ray_cluster.ray_local import Session
@@ -36,11 +36,12 @@ class Drive:
         self,
         plan: Plan,
         journal: Journal,
-        memories: dict[TrialId, Memory],
+        memories: dict[TrialKey, Memory],
         progress: Progress,
         start: Mapping[Role, Callable[[], Handle]],
         started: Callable[[], None],
         failures: int = 0,
+        budget: Budget | None = None,
     ) -> None:
         """``failures`` is how many trials in a row have just ended by infrastructure, in journal order."""
         self._plan = plan
@@ -49,7 +50,7 @@ class Drive:
         self._progress = progress
         self._pools = {role: Pool(role.value, starter, started=started) for role, starter in start.items()}
         accounts = account_of(plan.sweep)
-        self._line = Line(self._pools, self._gates(), accounts, seconds_of(plan.sweep))
+        self._line = Line(self._pools, self._gates(), accounts, seconds_of(plan.sweep), budget)
         self._failures = failures
         self._broken: ClusterFailed | None = None
         self._interrupted = False
@@ -131,12 +132,13 @@ class Drive:
 
     async def _trial(self, trial: PlannedTrial, slots: asyncio.Semaphore) -> None:
         async with slots:
-            if self._line.stopping is not None:
+            if not self._line.open(trial.run_id):
                 return
-            memory = self._memories[trial.id]
+            memory = self._memories[trial.key]
             self._open(trial, memory)
             run, route = self._runs[trial.run_id]
-            table = Table(trial, self._plan.edition, run.seed, route, self._research, self._line, self._journal, memory, _now_ms)
+            desk = RunDesk(self._line, run.id)
+            table = Table(trial, self._plan.edition, run.seed, route, self._research, desk, self._journal, memory, _now_ms)
             self._board.playing(trial, table)
             try:
                 async with asyncio.timeout(self._plan.sweep.sweep.trial_seconds):
@@ -147,6 +149,8 @@ class Drive:
                 await self._failed(trial, memory, Infrastructure(*table.waits_for, "trial_deadline"))
             except Parked as parked:
                 self._line.stop(str(parked))
+            except Withheld as withheld:
+                self._withheld(trial, memory, table, withheld)
             except Draining:
                 pass
             except ClusterFailed as error:
@@ -170,6 +174,16 @@ class Drive:
         if memory.failed is not None:
             memory.reopen(memory.attempt + 1)
             self._journal.note(Event(trial.run_id, trial.id, memory.attempt, 0, "attempt", "", 0, _now_ms(), {"of": MAX_ATTEMPTS}))
+
+    def _withheld(self, trial: PlannedTrial, memory: Memory, table: Table, withheld: Withheld) -> None:
+        """Notes a call that no budget has room for; the sweep's own stops it, a model's only that model's trials."""
+        turn, call = table.waits_for
+        body = {"worst_microusd": withheld.amount}
+        self._journal.note(Event(trial.run_id, trial.id, memory.attempt, turn, "withheld", call, 0, _now_ms(), body))
+        if withheld.run is None:
+            self._line.stop(withheld.reason)
+        else:
+            self._progress.say(f"{withheld.reason}; the other models play on")
 
     async def _failed(self, trial: PlannedTrial, memory: Memory, failure: Infrastructure) -> None:
         body = {"cause": failure.cause, "detail": failure.detail}

@@ -13,17 +13,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import deep20ray_cohorts
-from deep20ray.seeds import TrialId
 from deep20ray_actors.config import CredentialRef
 from deep20ray_artifacts.files import write_atomic
+from deep20ray_cluster.budget import Budget, check_budget
 from deep20ray_cluster.drive import Drive, failures_in_a_row
 from deep20ray_cluster.errors import Interrupted, JournalError, OutputError
 from deep20ray_cluster.folder import Held, SweepFolder, check_unused, descendants, end_processes, hold, make_folder, open_folder
 from deep20ray_cluster.journal import Event, Journal
 from deep20ray_cluster.memory import Memory
-from deep20ray_cluster.plan import Plan, PlannedTrial, check_same, load_cohort, resolve
+from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey, check_same, load_cohort, resolve
+from deep20ray_cluster.price_list import load_prices
 from deep20ray_cluster.progress import Progress
-from deep20ray_cluster.ray_local import Session, ray_session, starters
+from deep20ray_cluster.ray_local import session_in_use, starters
 from deep20ray_cluster.routes import credentials_of, routes_of
 from deep20ray_cluster.seal import seal_run
 from deep20ray_cluster.simulation import simulator_for
@@ -54,6 +55,8 @@ class Done:
     """Trials whose attempts are used up."""
     stopped: str | None
     interrupted: bool
+    budget: str | None = None
+    """Which budgets are reached, in words."""
 
 
 def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> Done:
@@ -67,7 +70,9 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
         UsageError, Resumable: see ``deep20ray_cluster.errors``.
     """
     cohort = load_cohort(sweep, base)
-    plan = resolve(sweep, cohort, datetime.now(UTC))
+    prices_file = base / (sweep.sweep.prices_file or "")
+    plan = resolve(sweep, cohort, datetime.now(UTC), load_prices(sweep, prices_file))
+    check_budget(plan)
     credentials = credentials_of(sweep, options.environ)
     folder = make_folder(out)
     with _interruptible(folder) as ctrl_c, hold(folder) as held:
@@ -75,6 +80,8 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
         write_atomic(folder.sweep_file, text.encode())
         if sweep.sweep.cohort not in deep20ray_cohorts.names():
             write_atomic(folder.cohort_file, (base / sweep.sweep.cohort).read_bytes())
+        if sweep.sweep.prices_file is not None:
+            write_atomic(folder.prices_file, prices_file.read_bytes())
         # The plan comes last: a folder with a plan has all else.
         Journal(folder.journal).close()
         write_atomic(folder.plan, plan.data)
@@ -114,7 +121,7 @@ def load_plan(folder: SweepFolder) -> Plan:
         if folder.cohort_file.exists()
         else load_cohort(sweep, base)
     )
-    plan = resolve(sweep, cohort, _created(folder, planned))
+    plan = resolve(sweep, cohort, _created(folder, planned), load_prices(sweep, folder.prices_file))
     check_same(planned, plan)
     return plan
 
@@ -177,28 +184,31 @@ def _drive(
 ) -> Done:
     with closing(Journal(folder.journal, new=False)) as journal:
         memories = _memories(plan, journal)
-        owed = [trial for trial in plan.trials() if _owed(memories[trial.id], repair)]
+        budget = Budget.of(plan, journal.events())
+        owed = [trial for trial in plan.trials() if _owed(memories[trial.key], repair) and (budget is None or budget.open(trial.run_id))]
         stopped: str | None = None
         interrupted = False
         if owed:
-            stopped, interrupted = _played(plan, held, journal, memories, owed, credentials, options, ctrl_c)
+            stopped, interrupted = _played(plan, held, journal, memories, owed, credentials, options, ctrl_c, budget)
             memories = _memories(plan, journal)
         sealed = tuple(path for run in plan.runs if (path := seal_run(plan, run, folder, journal, memories)) is not None)
     ended = sum(memory.ended for memory in memories.values())
     given_up = sum(memory.exhausted for memory in memories.values())
     failed = sum(memory.failed is not None for memory in memories.values()) - given_up
-    return Done(folder, sealed, ended, len(memories) - ended - given_up, failed, given_up, stopped, interrupted)
+    reached = None if budget is None else budget.reached
+    return Done(folder, sealed, ended, len(memories) - ended - given_up, failed, given_up, stopped, interrupted, reached)
 
 
 def _played(
     plan: Plan,
     held: Held,
     journal: Journal,
-    memories: dict[TrialId, Memory],
+    memories: dict[TrialKey, Memory],
     owed: list[PlannedTrial],
     credentials: Mapping[str, CredentialRef],
     options: Options,
     ctrl_c: _CtrlC,
+    budget: Budget | None,
 ) -> tuple[str | None, bool]:
     """Plays what is owed. Returns why it stopped early, if it did, and whether by Ctrl-C."""
     before = frozenset(descendants())
@@ -211,33 +221,22 @@ def _played(
         simulator = stack.enter_context(simulator_for(plan.sweep))
         # Where Ray died, its agents live on.
         leftovers = stack.enter_context(ExitStack())
-        session = stack.enter_context(_session(options))
+        session = stack.enter_context(session_in_use(options.environ, options.address))
         if session.own:
             leftovers.callback(lambda: end_processes(held.processes))
         started()
         start = starters(routes_of(plan, credentials, simulator()))
-        drive = Drive(plan, journal, memories, options.progress, start, started, failures_in_a_row(journal.events()))
+        drive = Drive(plan, journal, memories, options.progress, start, started, failures_in_a_row(journal.events()), budget)
         ctrl_c.check()
         return asyncio.run(drive.play(owed, session))
 
 
-@contextmanager
-def _session(options: Options) -> Iterator[Session]:
-    import ray
-
-    if ray.is_initialized():  # several sweeps within one Ray
-        yield Session(own=False)
-        return
-    with ray_session(options.environ, options.address) as session:
-        yield session
-
-
-def _memories(plan: Plan, journal: Journal) -> dict[TrialId, Memory]:
-    events: dict[str, list[Event]] = defaultdict(list)
+def _memories(plan: Plan, journal: Journal) -> dict[TrialKey, Memory]:
+    events: dict[tuple[str, str], list[Event]] = defaultdict(list)
     for event in journal.events():
-        events[event.trial].append(event)
+        events[event.run, event.trial].append(event)
     try:
-        return {trial.id: Memory.of(events[trial.id]) for trial in plan.trials()}
+        return {trial.key: Memory.of(events[trial.key]) for trial in plan.trials()}
     except (KeyError, TypeError, ValueError):
         why = "an event lacks what this version needs; resume with the version that began the sweep"
         raise JournalError(f"{journal.path}: {why}") from None

@@ -1,11 +1,13 @@
 """The line between tables and roles: leases, pools and the switch that stops new calls."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from deep20ray.answers import Role
 from deep20ray_actors.messages import Message, ToolMessage
 from deep20ray_actors.outcomes import Call, CallResult, Throttled
+from deep20ray_cluster.budget import Budget, Closed
 from deep20ray_cluster.gates import Gate, Shut
 from deep20ray_cluster.pools import Lost, Pool
 from deep20ray_cluster.table import Draining
@@ -25,12 +27,14 @@ class Line:
         gates: Mapping[str, Gate],
         accounts: Mapping[tuple[Role, str], str],
         seconds: Mapping[str, float],
+        budget: Budget | None = None,
     ) -> None:
         """``accounts`` names the gate of each (role, route); ``seconds`` is the deadline of a call through each gate."""
         self._pools = pools
         self._gates = gates
         self._accounts = accounts
         self._seconds = seconds
+        self._budget = budget
         self.stopping: str | None = None
         self.calls = 0
 
@@ -49,9 +53,39 @@ class Line:
         self.stopping = self.stopping or reason
         for gate in self._gates.values():
             gate.shut()
+        if self._budget is not None:
+            self._budget.stop()
 
-    async def call(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[[], Any]) -> CallResult | Lost:
-        """See ``table.Desk``."""
+    def open(self, run: str) -> bool:
+        """Whether calls of that run may still be made."""
+        return self.stopping is None and (self._budget is None or self._budget.open(run))
+
+    async def call(
+        self, role: Role, route: str, message: Message, seed: int | None, before: Callable[..., Any], run: str = ""
+    ) -> CallResult | Lost:
+        """See ``table.Desk``; ``run`` is whose budget pays."""
+        if self._budget is None:
+            return await self._leased(role, route, message, seed, before)
+        try:
+            ticket = await self._budget.hold(run, role, message)
+        except Closed:
+            raise Draining from None
+        if ticket is None:
+            return await self._leased(role, route, message, seed, before)
+        sent, result = False, None
+
+        async def begin() -> None:
+            nonlocal sent
+            sent = True
+            await before(budget=ticket.quote.body)
+
+        try:
+            result = await self._leased(role, route, message, seed, begin)
+        finally:
+            self._budget.settle(ticket, result if isinstance(result, CallResult) else None, sent=sent)
+        return result
+
+    async def _leased(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[..., Any]) -> CallResult | Lost:
         gate = self._gates[self._accounts[role, message.kind if isinstance(message, ToolMessage) else route]]
         try:
             async with gate.lease() as lease:
@@ -67,3 +101,15 @@ class Line:
             if isinstance(result.outcome, Throttled) and result.outcome.retry_after:
                 gate.pause(min(result.outcome.retry_after, PAUSE_MAX))
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class RunDesk:
+    """The line as the tables of one run have it; see ``table.Desk``."""
+
+    line: Line
+    run: str
+
+    async def call(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[..., Any]) -> CallResult | Lost:
+        """One call, at that run's expense."""
+        return await self.line.call(role, route, message, seed, before, self.run)

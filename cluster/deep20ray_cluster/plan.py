@@ -26,6 +26,8 @@ from deep20ray_cluster.research import ResearchPolicy
 from deep20ray_cluster.sweep import SUPPORT_ROLES, Account, Contestant, Model, Price, Sweep
 
 REUSE_POLICY = "off"
+TrialKey = tuple[str, TrialId]
+"""A trial among all of a sweep's: models with one run seed share their trial ids, so that the run's id belongs to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,11 @@ class PlannedTrial:
     subject: Subject
     round: int
     variation: str
+
+    @property
+    def key(self) -> TrialKey:
+        """Which trial of the sweep it is."""
+        return self.run_id, self.id
 
 
 @dataclass(frozen=True, slots=True)

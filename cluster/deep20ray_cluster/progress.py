@@ -12,10 +12,9 @@ from rich.live import Live
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from deep20ray.seeds import TrialId
 from deep20ray_cluster.line import Line
 from deep20ray_cluster.memory import Memory
-from deep20ray_cluster.plan import Plan, PlannedTrial
+from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey
 
 if TYPE_CHECKING:
     from deep20ray_cluster.table import Table
@@ -24,22 +23,22 @@ if TYPE_CHECKING:
 class Board:
     """Counters that the driver moves and the progress display reads."""
 
-    def __init__(self, plan: Plan, memories: Mapping[TrialId, Memory], line: Line) -> None:
+    def __init__(self, plan: Plan, memories: Mapping[TrialKey, Memory], line: Line) -> None:
         self.plan = plan
         self.line = line
         self.done: Counter[str] = Counter()
         self.causes: Counter[str] = Counter()
-        self.tables: dict[TrialId, tuple[PlannedTrial, Table]] = {}
+        self.tables: dict[TrialKey, tuple[PlannedTrial, Table]] = {}
         for run in plan.runs:
-            self.done[run.id] = sum(memories[trial.id].ended for trial in run.trials)
+            self.done[run.id] = sum(memories[trial.key].ended for trial in run.trials)
 
     def playing(self, trial: PlannedTrial, table: "Table") -> None:
         """A trial has begun or goes on."""
-        self.tables[trial.id] = (trial, table)
+        self.tables[trial.key] = (trial, table)
 
     def left(self, trial: PlannedTrial) -> None:
         """A trial isn't in play any more."""
-        self.tables.pop(trial.id, None)
+        self.tables.pop(trial.key, None)
 
     def scored(self, trial: PlannedTrial) -> None:
         """A trial has its score."""

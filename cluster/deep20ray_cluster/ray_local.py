@@ -55,6 +55,22 @@ class Session:
 
 
 @contextmanager
+def session_in_use(environ: MutableMapping[str, str], address: str | None = None) -> Iterator[Session]:
+    """The Ray that this process is in already, for several sweeps within one; else as ``ray_session``.
+
+    Raises:
+        ClusterFailed: as ``ray_session``.
+    """
+    import ray
+
+    if ray.is_initialized():
+        yield Session(own=False)
+        return
+    with ray_session(environ, address) as session:
+        yield session
+
+
+@contextmanager
 def ray_session(environ: MutableMapping[str, str], address: str | None = None) -> Iterator[Session]:
     """A Ray of our own on loopback, or with ``address`` a cluster that is joined; ended or left at exit.
 

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from deep20ray.canonical import Digest, canonical, sha256
-from deep20ray.seeds import TrialId
 from deep20ray_artifacts import statement, tables
 from deep20ray_artifacts.errors import WriteFailed
 from deep20ray_artifacts.files import sync_folder, write_atomic
@@ -22,20 +21,20 @@ from deep20ray_cluster.errors import SealFailed
 from deep20ray_cluster.folder import SweepFolder
 from deep20ray_cluster.journal import Event, Journal, chain_of
 from deep20ray_cluster.memory import Memory
-from deep20ray_cluster.plan import Plan, PlannedRun
+from deep20ray_cluster.plan import Plan, PlannedRun, TrialKey
 from deep20ray_cluster.rows import run_rows
 
 _PRIVATE = pa.schema([pa.field("seq", pa.int64(), nullable=False), pa.field("event", pa.string(), nullable=False)])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def seal_run(plan: Plan, run: PlannedRun, folder: SweepFolder, journal: Journal, memories: Mapping[TrialId, Memory]) -> Path | None:
+def seal_run(plan: Plan, run: PlannedRun, folder: SweepFolder, journal: Journal, memories: Mapping[TrialKey, Memory]) -> Path | None:
     """Seals one run if it is finished. Returns its folder, sealed now or earlier, or None while trials are owed.
 
     Raises:
         SealFailed: the artifacts can't be written; the journal still holds everything.
     """
-    if not all(memories[trial.id].ended or memories[trial.id].exhausted for trial in run.trials):
+    if not all(memories[trial.key].ended or memories[trial.key].exhausted for trial in run.trials):
         return None
     target = folder.sealed(run.id)
     if target.exists():

@@ -7,6 +7,7 @@ after a check that the very same message would be sent now; so a journalled repl
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any, Protocol, TypeVar, assert_never
 
@@ -67,8 +68,11 @@ class Desk(Protocol):
     async def call(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[[], Any]) -> CallResult | Lost:
         """Waits for a lease, awaits ``before()``, sends, and returns what came back.
 
+        What is given to ``before``, by name, is journalled with the call's start.
+
         Raises:
             Draining: no new call may start.
+            Withheld: the budget has no room for it.
         """
 
 
@@ -112,6 +116,7 @@ class Table:
             Infrastructure: the attempt can't go on.
             Parked: no trial can go on.
             Draining: the driver is stopping.
+            Withheld: the budget has no room for the next call.
             JournalFull: a reply can't be journalled.
         """
         game = Game.start(self._edition, self._trial.subject.category, self._trial.variation)
@@ -227,10 +232,10 @@ class Table:
         started = self._event("started", call, ask, {"message_sha256": digest})
         begun = False
 
-        async def before() -> None:
+        async def before(**facts: Any) -> None:
             nonlocal begun
             begun = True
-            await self._journal.append(started)
+            await self._journal.append(replace(started, body=started.body | facts))
 
         try:
             result = await self._desk.call(role, route, message, seed, before)

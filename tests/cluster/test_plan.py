@@ -45,6 +45,7 @@ def test_two_models_play_the_same_trials_side_by_side() -> None:
     assert not {trial.id for trial in first.trials} & {trial.id for trial in third.trials}
     assert [trial.run_id for trial in made.trials()][:3] == [first.id, second.id, third.id]
     assert len(list(made.trials())) == 12
+    assert len({trial.key for trial in made.trials()}) == 12, "shared ids, but trials of their own"
 
 
 def test_no_address_and_no_credential_is_in_it() -> None:

@@ -85,7 +85,7 @@ async def journal_of(plan: Plan, path: Path, *, give_up: bool = False) -> Journa
 
 def memories(plan: Plan, journal: Journal) -> Any:
     events = list(journal.events())
-    return {trial.id: Memory.of(event for event in events if event.trial == trial.id) for trial in plan.trials()}
+    return {trial.key: Memory.of(event for event in events if (event.run, event.trial) == trial.key) for trial in plan.trials()}
 
 
 def sealed(plan: Plan, folder: SweepFolder, journal: Journal) -> Path:
@@ -173,7 +173,7 @@ async def test_a_run_with_owed_trials_is_not_sealed(tmp_path: Path) -> None:
     plan = make_plan()
     journal = await journal_of(plan, tmp_path / "journal.sqlite")
     some = memories(plan, journal)
-    some[plan.runs[0].trials[3].id].ended = False
+    some[plan.runs[0].trials[3].key].ended = False
     folder = make_folder(tmp_path / "out")
     assert seal.seal_run(plan, plan.runs[0], folder, journal, some) is None
     assert not (folder.root / "runs").exists()
