@@ -106,7 +106,7 @@ def _route(plan: Plan, role: Role, name: str, model: Model, credentials: Mapping
         tokens=plan.edition.tokens,
         max_output_tokens=model.max_output_tokens,
         dialect=Dialect.OPENAI_CHAT if account.kind == "simulator" else Dialect(account.kind),
-        anthropic=AnthropicSettings(account.anthropic_auth, account.anthropic_version, model.thinking),
+        anthropic=AnthropicSettings(account.anthropic_auth, account.anthropic_version, model.thinking, account.anthropic_search),
         upstreams=account.upstreams,
         credential=credentials[model.account],
         sampling=Sampling(model.temperature, model.top_p),

@@ -62,6 +62,8 @@ class Account(_Settings):
     output_limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     anthropic_auth: Literal["x-api-key", "bearer"] = "x-api-key"
     anthropic_version: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] = "2023-06-01"
+    anthropic_search: Literal["web_search_20250305", "web_search_20260209", "web_search_20260318"] = "web_search_20250305"
+    """The version of the search tool, for an Oracle with its provider's own search."""
     upstreams: tuple[ShortText, ...] = ()
     """OpenRouter's alone: the only providers behind it that may serve; empty for any."""
     attempts: Annotated[int, Field(ge=1, le=20)] = 5
@@ -97,6 +99,7 @@ _KINDS_OF = {
     "output_limit_field": ("openai-chat", "openrouter", "simulator"),
     "anthropic_auth": ("anthropic",),
     "anthropic_version": ("anthropic",),
+    "anthropic_search": ("anthropic",),
     "upstreams": ("openrouter",),
 }
 

@@ -6,12 +6,12 @@ from typing import Any, get_args
 import pytest
 
 from deep20ray.answers import Role
-from deep20ray_actors.config import AnthropicSettings, Dialect, RouteConfig
-from deep20ray_actors.providers.dialects import DIALECTS
+from deep20ray_actors.config import AnthropicSettings, Backend, Dialect, RouteConfig
+from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH
 from deep20ray_cluster.errors import SweepError
 from deep20ray_cluster.plan import Plan, resolve
 from deep20ray_cluster.routes import routes_of
-from deep20ray_cluster.sweep import Account, parse_sweep
+from deep20ray_cluster.sweep import NATIVE_KINDS, Account, Search, parse_sweep
 from deep20ray_cohorts import load
 
 from .worlds import sweep_text
@@ -37,6 +37,11 @@ def entry(plan: Plan) -> dict[str, Any]:
 
 def route(plan: Plan) -> RouteConfig:
     return routes_of(plan, dict.fromkeys(plan.sweep.accounts), None)[Role.GUESSER]["g0"]
+
+
+def test_the_kinds_that_search_themselves_are_those_whose_dialect_can() -> None:
+    assert set(NATIVE_KINDS) == {dialect.value for dialect in NATIVE_SEARCH}
+    assert set(get_args(Search.model_fields["kind"].annotation)) == {*Backend, "native", "simulator"}
 
 
 def test_every_dialect_is_an_account_s_kind() -> None:
