@@ -29,9 +29,12 @@ class Aimock:
 
     def journal(self) -> list[dict[str, Any]]:
         """Every completion request that it saw, in order: {"model", "body", "status", ...}."""
+        return [entry for entry in self.requests() if entry["path"] == "/v1/chat/completions"]
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Every request for a model that it saw, whatever the protocol, as in ``journal``."""
         with urllib.request.urlopen(f"{self.url}/__aimock/journal", timeout=30) as reply:
-            entries = json.load(reply)
-        return [entry for entry in entries if entry["path"] == "/v1/chat/completions"]
+            return [entry for entry in json.load(reply) if entry.get("body")]
 
 
 @contextmanager
