@@ -183,9 +183,10 @@ def research_policy(sweep: Sweep) -> ResearchPolicy:
 
 def _search(sweep: Sweep) -> dict[str, Any]:
     """What is published of the search: all that shapes what is found, and of the endpoint its digest."""
-    search = sweep.search
+    search, oracle = sweep.search, sweep.accounts[sweep.support.oracle.account]
     return {
         "backend": search_backend(sweep),
+        "tool": oracle.anthropic_search if search.kind == "native" and oracle.kind == "anthropic" else None,
         "query_target": search.query_target,
         "max_queries": search.max_queries,
         "max_results": search.max_results,
@@ -193,6 +194,7 @@ def _search(sweep: Sweep) -> dict[str, Any]:
         "page_chars": search.page_chars,
         "page_seconds": search.page_seconds,
         "excluded_domains": sorted(search.excluded_domains),
+        "loopback_pages": search.allow_loopback,
         "keyless": search.kind == "tavily" and search.api_key is None,
         "endpoint_sha256": _endpoint(search.base_url),
     }
