@@ -6,7 +6,7 @@ The base commands (keys, sign, verify) work without Ray or an HTTP client instal
 import json
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +20,7 @@ from deep20ray.errors import Deep20RayError, UsageError
 
 if TYPE_CHECKING:
     from deep20ray_cluster.driver import Done, Options
+    from deep20ray_cluster.sweep import Sweep
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 internal error, 2 usage or configuration, 3 incomplete but resumable, "
@@ -91,15 +92,34 @@ def run(
     """Plan a sweep, play it, and seal its runs."""
     _needs_run_extra()
     from deep20ray_cluster import driver
-    from deep20ray_cluster.sweep import parse_sweep, read_sweep
 
-    if sweep is None:
-        text = resources.files("deep20ray_cluster").joinpath("demo.toml").read_text(encoding="utf-8")
-        settings = parse_sweep(text, "the demo sweep")
-    else:
-        settings, text = read_sweep(sweep)
-    base = Path.cwd() if sweep is None else sweep.parent
+    settings, text, base = _sweep(sweep)
     _report(driver.start(settings, text, base, out, _options(address, progress)), json_)
+
+
+@app.command()
+def preflight(
+    sweep: Annotated[Path | None, typer.Argument(help="A sweep file; the embedded simulator's demo sweep without it.")] = None,
+    address: Address = None,
+    json_: Json = False,
+) -> None:
+    """Try a sweep out: one small real call per role and model, before any trial; says which key, model, feature or price is missing.
+
+    The calls cost what they cost. Ends with 2 if something must be corrected, with 3 if another try may help.
+    """
+    _needs_run_extra()
+    from deep20ray_cluster.preflight import preflight as try_out
+
+    settings, _, base = _sweep(sweep)
+    report = try_out(settings, base, _options(address, "none"))
+    if json_:
+        print(json.dumps({"checks": [asdict(check) for check in report.checks]}))
+    else:
+        for check in report.checks:
+            print(f"{check.state:6}", _line(f"{check.what}: {check.detail}"))
+    if report.exit_code:
+        _complain(f"{report.failures} of {len(report.checks)} checks failed; the sweep would stop on them")
+        raise typer.Exit(report.exit_code)
 
 
 @app.command()
@@ -194,9 +214,22 @@ def main() -> int:
 
 
 def _complain(text: str) -> None:
-    """One line on stderr, whatever a name or a message in it holds."""
-    line = " ".join("".join(character if character.isprintable() else " " for character in text).split())
-    print(f"deep20ray: {line}", file=sys.stderr)
+    print(f"deep20ray: {_line(text)}", file=sys.stderr)
+
+
+def _line(text: str) -> str:
+    """One line, whatever a name or a message in it holds."""
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+
+
+def _sweep(path: Path | None) -> "tuple[Sweep, str, Path]":
+    """A sweep file's settings, its text, and what its paths are relative to; the demo sweep without one."""
+    from deep20ray_cluster.sweep import parse_sweep, read_sweep
+
+    if path is not None:
+        return *read_sweep(path), path.parent
+    text = resources.files("deep20ray_cluster").joinpath("demo.toml").read_text(encoding="utf-8")
+    return parse_sweep(text, "the demo sweep"), text, Path.cwd()
 
 
 def _needs_run_extra() -> None:
