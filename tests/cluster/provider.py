@@ -17,7 +17,7 @@ from aiohttp import web
 
 from deep20ray.subjects import TrustedSubject
 
-APART = (b"host", b"authorization")
+APART = (b"host", b"authorization", b"x-subscription-token")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Provider:
         self.worlds = worlds
         self.seen: list[Seen] = []
         self.authorizations: list[tuple[str, str | None]] = []
-        """Each request's call and Authorization header."""
+        """Each request's call and the header that its key is in."""
         self._wait = wait
         self._turns: Counter[str] = Counter()
         self._tries: Counter[tuple[Any, ...]] = Counter()
@@ -97,6 +97,7 @@ class Provider:
         app = web.Application()
         app.router.add_post("/{role}/v1/chat/completions", self._chat)
         app.router.add_get("/search", self._search)
+        app.router.add_get("/web/search", self._search)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -118,7 +119,7 @@ class Provider:
             self._turns[world.category] = sum(message["role"] == "user" for message in messages[1:])
         seen = _seen(request, world.category, call, self._turns[world.category], body)
         self.seen.append(seen)
-        self.authorizations.append((call, request.headers.get("Authorization")))
+        self.authorizations.append((call, request.headers.get("Authorization") or request.headers.get("X-Subscription-Token")))
         # Not the headers: the reply must not depend on a boundary that a test has opened there.
         asked = (call, seen.turn, seen.target, body)
         self._tries[asked] += 1
@@ -128,8 +129,8 @@ class Provider:
             return _fault(request, faults[number - 1])
         headers = {"set-cookie": f"session={world.mark}", "x-request-id": world.mark}
         if call == "search":
-            results = [{"url": url, "title": title, "content": text} for url, title, text in world.pages]
-            return web.json_response({"results": results}, headers=headers)
+            results = [{"url": url, "title": title, "content": text, "description": text} for url, title, text in world.pages]
+            return web.json_response({"results": results, "type": "search", "web": {"results": results}}, headers=headers)
         readable = number - len(faults) > world.unread.get(call, 0)
         content = _say(world, call, messages) if readable else "I can't put it so."
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}

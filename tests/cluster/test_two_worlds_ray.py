@@ -114,11 +114,13 @@ def test_no_worker_and_no_file_of_ray_holds_a_key_of_the_environment(tmp_path: P
     world = replace(BASE, guesser=(*BASE.guesser[:2], BASE.guesser[6]))
     worlds = [replace(world, category=f"c_{role}", subject=replace(KITE, canonical_name=f"{role} kite", aliases=())) for role in ROLES]
     provider = Held(worlds)
-    canaries = {f"D20_TEST_KEY_{role.upper()}": f"canary-{os.urandom(12).hex()}-{role}" for role in ROLES}
+    canaries = {f"D20_TEST_KEY_{name.upper()}": f"canary-{os.urandom(12).hex()}-{name}" for name in (*ROLES, "search")}
     with provider.in_a_thread() as url, pytest.MonkeyPatch.context() as patch:
         for name, value in (*canaries.items(), ("D20_TEST_OTHER", "canary-of-no-account")):
             patch.setenv(name, value)
         path = write_sweep(tmp_path / "sweep", url, worlds, {role: f"env:D20_TEST_KEY_{role.upper()}" for role in ROLES})
+        searching = 'kind = "brave"\napi_key = "env:D20_TEST_KEY_SEARCH"'
+        path.write_text(path.read_text().replace('kind = "searxng"', searching))
         with Running("run", path, "--out", tmp_path / "out", "--progress", "none") as driver:
             driver.until(lambda: {role_of(call) for call, _ in provider.authorizations} == set(ROLES))
             found = list(traces(driver.descendants(), [value.encode() for value in canaries.values()]))
@@ -128,6 +130,8 @@ def test_no_worker_and_no_file_of_ray_holds_a_key_of_the_environment(tmp_path: P
     assert done.code == 0, done
     assert found == []
     assert known, "a variable that is no key is inherited, so a key would have been found"
+    search = canaries.pop("D20_TEST_KEY_SEARCH")
+    assert {value for call, value in provider.authorizations if call == "search"} == {search}
     assert {value for call, value in provider.authorizations if call != "search"} == {f"Bearer {value}" for value in canaries.values()}
     assert "canary-" not in done.out + done.err
     assert not [file for file in (tmp_path / "out").rglob("*") if file.is_file() and b"canary-" in file.read_bytes()]
