@@ -32,7 +32,7 @@ SEARCH_GATE = "search:"
 PAGES_GATE = "pages:"
 """The gate of page fetches."""
 _PAGES_SPARE = 10.0
-"""Seconds that a call for pages may take beyond the time of the slowest page."""
+"""Seconds that a call for pages may take beyond the time of fetching and of waiting to be read."""
 
 
 def guesser_route(index: int) -> str:
@@ -49,7 +49,7 @@ def account_of(sweep: Sweep) -> dict[tuple[Role, str], str]:
 
 def seconds_of(sweep: Sweep) -> dict[str, float]:
     """The deadline of a call through each gate, in seconds."""
-    tools = {SEARCH_GATE: _search_seconds(sweep), PAGES_GATE: sweep.search.page_seconds + _PAGES_SPARE}
+    tools = {SEARCH_GATE: _search_seconds(sweep), PAGES_GATE: 2 * sweep.search.page_seconds + _PAGES_SPARE}
     return {name: account.call_seconds for name, account in sweep.accounts.items()} | tools
 
 
