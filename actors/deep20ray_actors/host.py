@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from deep20ray.answers import Role
+from deep20ray.canonical import digest_of
 from deep20ray_actors import credentials
 from deep20ray_actors.config import CredentialRef, FetchConfig, NativeSearch, RouteConfig, SearchConfig
 from deep20ray_actors.errors import CredentialUnusable, RouteRefused
@@ -29,13 +30,14 @@ from deep20ray_actors.messages import (
     SearchMessage,
     ValidatorMessage,
 )
-from deep20ray_actors.outcomes import Audit, Call, CallResult, Credentials, Fault, Rejected, Transport, Usage, is_fault
+from deep20ray_actors.outcomes import Audit, Call, CallResult, Credentials, Fault, Fetched, Rejected, Transport, Usage, is_fault
 from deep20ray_actors.providers.delivery import search_given
 from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH, Resumption
 from deep20ray_actors.providers.transport import HttpTransport, Trail, Way
 from deep20ray_actors.providers.usage import summed
 from deep20ray_actors.providers.wire import Reading, WireReply
 from deep20ray_actors.search.backends import BACKENDS
+from deep20ray_actors.search.pages import PageFetcher
 
 _TYPES: Mapping[Role, tuple[type[Message], ...]] = {
     Role.GUESSER: (GuesserMessage,),
@@ -46,6 +48,8 @@ _TYPES: Mapping[Role, tuple[type[Message], ...]] = {
 }
 _FEED = 4
 """Calls started before the loop gets a turn."""
+_PAGES_MARGIN = 30.0
+"""Seconds beyond what the fetcher itself takes for pages: it ends by itself, so this is for what should not happen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,21 @@ class RoleHost:
             for a dialect without one.
     """
 
-    def __init__(self, role: Role, routes: Mapping[str, RouteConfig], surroundings: Surroundings, transport: HttpTransport) -> None:
+    def __init__(
+        self,
+        role: Role,
+        routes: Mapping[str, RouteConfig],
+        surroundings: Surroundings,
+        transport: HttpTransport,
+        fetcher: PageFetcher | None = None,
+    ) -> None:
+        """``fetcher``: how pages are fetched; made when it is first needed, if not given. The host closes it and the transport."""
         _check_routes(role, routes)
         self.role = role
         self._routes = dict(routes)
         self._around = surroundings
         self._transport = transport
+        self._fetcher = fetcher
         self._keys: dict[str, str | None] = {}
         self._search_keys: dict[CredentialRef, str | None] = {}
         self._queue: deque[Call] = deque()
@@ -108,6 +121,8 @@ class RoleHost:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._finished = []
+        if self._fetcher is not None:
+            self._fetcher.close()
         await self._transport.close()
 
     async def _feed(self) -> None:
@@ -161,6 +176,8 @@ class RoleHost:
         seconds = route.timeouts.call
         if isinstance(call.message, SearchMessage) and route.search is not None:
             seconds = route.search.timeouts.call
+        if isinstance(call.message, PagesMessage) and route.fetch is not None:
+            seconds = 2 * route.fetch.seconds + _PAGES_MARGIN
         try:
             async with asyncio.timeout(seconds):
                 return await self._perform(call, route, trail)
@@ -224,7 +241,13 @@ class RoleHost:
         return await self._transport.send(request, call.lease, way, trail)
 
     async def _pages(self, message: PagesMessage, config: FetchConfig, trail: Trail) -> Reading:
-        raise NotImplementedError
+        if self._fetcher is None:
+            self._fetcher = PageFetcher()
+        trail.request_digest = digest_of({"method": "GET", "urls": list(message.urls)})
+        trail.tries = len(message.urls)
+        pages = await self._fetcher.fetch(message.urls, config)
+        read = sum(page.problem is None for page in pages)
+        return Reading(Fetched(pages), usage=Usage(0, 0, 0, 0, 0, 0, pages=read))
 
     def _key(self, route: RouteConfig) -> str | None:
         if route.route not in self._keys:

@@ -76,7 +76,9 @@ def test_braves_text_is_description_and_passages_without_marks() -> None:
 
 
 def test_braves_results_go_through_the_common_checks() -> None:
-    rows = [{"url": url, "description": "x" * 5000} for url in ("https://bad.example/", "https://wiki.example/a/1", "file:///etc/passwd")]
+    rows: list[dict[str, Any]] = [
+        {"url": url, "description": "x" * 5000} for url in ("https://bad.example/", "https://wiki.example/a/1", "file:///etc/passwd")
+    ]
     rows += [{"url": "https://a.example/", "description": 7, "extra_snippets": "no"}, {"url": "https://a.example/"}, {}]
     rows += [{"url": f"https://s{number}.example/", "description": "x" * 5000} for number in range(9)]
     got = items(reading(BRAVE, brave(*rows)))
