@@ -139,7 +139,7 @@ class Budget:
     @property
     def reached(self) -> str | None:
         """Which budgets are reached, in words; None if none is."""
-        return self._closed.get(None) or "; ".join(reason for _, reason in sorted(self._closed.items(), key=str)) or None
+        return self._closed.get(None) or "; ".join(sorted(self._closed.values())) or None
 
     def open(self, run: str) -> bool:
         """Whether calls of that run may still be made."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deep20ray_actors.outcomes import Audit, Outcome, is_fault
+from deep20ray_actors.outcomes import Audit, Credentials, Outcome, QuotaExhausted, is_fault
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.prices import cost_of, is_search
 from deep20ray_cluster.records import read_audit, read_outcome
@@ -57,7 +57,9 @@ def spending(document: Mapping[str, Any], events: Iterable[Event]) -> Spending:
 
 
 def known_cost(document: Mapping[str, Any], run: str, call: str, outcome: Outcome, audit: Audit) -> int | None:
-    """A reply's cost, or None. A failed search tells no meters, and may have been billed all the same."""
+    """A reply's cost, or None where it is unknown: a failed search tells no meters, and may have been billed all the same."""
+    if isinstance(outcome, QuotaExhausted | Credentials):
+        return audit.reported_cost_microusd or 0  # turned away at the door
     if is_search(call) and is_fault(outcome):
         return audit.reported_cost_microusd
     return cost_of(document, run, call, audit.usage, audit.reported_cost_microusd)

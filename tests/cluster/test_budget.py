@@ -11,7 +11,7 @@ import pytest
 import deep20ray_cohorts
 from deep20ray.answers import Role
 from deep20ray_actors.messages import GuesserMessage, Message, PagesMessage, SearchMessage
-from deep20ray_actors.outcomes import CallResult, Completed, Found, Outcome, ServerFault, Throttled, Usage
+from deep20ray_actors.outcomes import CallResult, Completed, Found, Outcome, QuotaExhausted, ServerFault, Throttled, Usage
 from deep20ray_cluster.budget import Budget, Closed, Ticket, Withheld, check_budget, missing_prices
 from deep20ray_cluster.errors import SweepError
 from deep20ray_cluster.gates import Gate
@@ -239,7 +239,13 @@ async def test_a_call_is_journalled_with_its_worst_case_and_settled_by_its_reply
 
 
 @pytest.mark.parametrize(
-    ("answer", "spent"), [(Lost(), WORST), (result(Usage(), Throttled("429"), 4, 4), 0), (result(Usage(), ServerFault("x"), 2), WORST // 2)]
+    ("answer", "spent"),
+    [
+        (Lost(), WORST),
+        (result(Usage(), Throttled("429"), 4, 4), 0),
+        (result(Usage(), ServerFault("x"), 2), WORST // 2),
+        (result(Usage(), QuotaExhausted("x"), 2), WORST // 4),
+    ],
 )
 async def test_lost_and_failed_calls_stay_at_what_they_may_have_cost(answer: CallResult | Lost, spent: int) -> None:
     made = plan(head=dollars(WORST))

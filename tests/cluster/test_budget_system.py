@@ -1,5 +1,6 @@
 """A budget on the whole system: real Ray, the embedded simulator; it ends with 5, within its limit, and goes on when it is raised."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -68,6 +69,10 @@ def test_a_small_budget_ends_the_sweep_and_a_larger_one_lets_it_end(tmp_path: Pa
     assert 0 < spent(out)["model-0"] <= 30_000 and first > 5
     assert all("budget" in event.body for event in events(out) if event.kind == "started")
 
+    document, journal = load_plan(SweepFolder(out)).document, events(out)
+    for length in range(len(journal)):
+        assert sum(spending(document, journal[:length]).spent.values()) <= 30_000, "wherever a driver may die"
+
     again = playing("resume", out)
     assert (again.code, again.complaint) == (5, done.complaint)
     assert started(out) == first, "nothing more was sent"
@@ -82,7 +87,8 @@ def test_a_small_budget_ends_the_sweep_and_a_larger_one_lets_it_end(tmp_path: Pa
 
 def test_a_models_budget_stops_that_model_alone(tmp_path: Path, playing: Play) -> None:
     out, file = tmp_path / "out", tmp_path / "s.toml"
-    file.write_text(sweep_text("max_cost_usd = 0.02", ""))
+    text = sweep_text("max_cost_usd = 0.02", "")
+    file.write_text(text)
     done = playing("run", file, "--out", out, "--json")
     assert done.code == 5, done
     assert "the budget of $0.02 of model model-0 is reached; 3 trials are owed" in done.complaint
@@ -91,6 +97,14 @@ def test_a_models_budget_stops_that_model_alone(tmp_path: Path, playing: Play) -
     (sealed,) = (out / "runs").iterdir()
     assert "model-1" in sealed.name
     assert playing("resume", out).code == 5
+
+    (out / "sweep.toml").write_text(text.replace("0.02", "9.5"))
+    last = playing("resume", out)
+    assert last.code == 0, last
+    # Both models have one seed, and so the same trial ids.
+    assert len(list((out / "runs").iterdir())) == 2 and spent(out)["model-1"] == paid["model-1"]
+    ended = Counter(event.run for event in events(out) if event.kind == "ended")
+    assert sorted(ended.values()) == [3, 3]
 
 
 @pytest.mark.parametrize(
