@@ -176,7 +176,7 @@ def openai_responses(ask: Ask) -> Response:
     made: Response = _openai(ask.url, ask.key).responses.create(
         model=config.model,
         instructions=system["content"],
-        input=turns,
+        input=[{"type": "message", **turn} for turn in turns],
         max_output_tokens=config.max_output_tokens,
         store=False,
         text={"format": {"type": "json_schema", "name": name, "strict": True, "schema": schema}},

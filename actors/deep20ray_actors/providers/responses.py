@@ -36,7 +36,8 @@ def build(route: RouteConfig, message: ChatMessage, seed: int | None) -> WireReq
     body = {
         "model": route.model,
         "instructions": system["content"],
-        "input": turns,
+        # The type may be left out for OpenAI, but not for every server that speaks this protocol.
+        "input": [{"type": "message", **turn} for turn in turns],
         "text": {"format": {"type": "json_schema", "name": name, "strict": True, "schema": schema}},
         "temperature": route.sampling.temperature,
         "top_p": route.sampling.top_p,
