@@ -67,12 +67,7 @@ class PageFetcher:
         if self._context is None:
             self._context = httpx.create_ssl_context(trust_env=False)
         async with session(self._resolve, self._context, loopback=config.allow_loopback) as client:
-            tasks = [asyncio.create_task(self._page(client, url, config)) for url in urls]
-            try:
-                results = await asyncio.gather(*tasks, return_exceptions=True)
-            finally:
-                for task in tasks:
-                    task.cancel()
+            results = await asyncio.gather(*(self._page(client, url, config) for url in urls), return_exceptions=True)
         return tuple(_as_page(url, result) for url, result in zip(urls, results, strict=True))
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 Without a key, refusals say which window is used up and when it is whole again; a short one is waited for, a day or more never.
 """
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -16,13 +17,14 @@ from deep20ray_actors.search.results import ONE_SEARCH, Row, kept, shortened
 
 _COUNT_MAX = 20
 _EXCLUDED_MAX = 150
+_DOMAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*\.[A-Za-z0-9-]+")
 _KEYLESS = {"x-tavily-access-mode": "keyless"}
 
 
 def build(config: SearchConfig, message: SearchMessage) -> WireRequest:
     """The request of one search."""
-    # What is excluded by path is dropped here alone: its neighbours are welcome.
-    domains = sorted({domain.lower() for domain in config.excluded_domains if domain and "/" not in domain})
+    # What is excluded by path, or spelled in another way, is dropped from the reply alone; the server would refuse it.
+    domains = sorted({domain.lower() for domain in config.excluded_domains if _DOMAIN.fullmatch(domain)})
     body = {
         "query": shortened(message.query),
         "search_depth": "basic",
