@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deep20ray.answers import Role
-from deep20ray_actors.config import Sampling
+from deep20ray_actors.config import Dialect, Sampling
 from deep20ray_actors.outcomes import (
     Completed,
     Credentials,
@@ -25,6 +25,7 @@ from deep20ray_actors.outcomes import (
     is_fault,
 )
 from deep20ray_actors.providers.chat import build, read
+from deep20ray_actors.providers.features import Feature
 from deep20ray_actors.providers.usage import cost_microusd, read_usage
 from deep20ray_actors.providers.wire import Reading, WireReply
 from tests.actors.support import MESSAGES, NOW, completion, dumped, route
@@ -76,6 +77,7 @@ DELIVERED: list[tuple[dict[str, Any], Outcome]] = [
 ]
 
 
+@pytest.mark.shows(Feature.REASONING_ONLY, Dialect.OPENAI_CHAT)
 @pytest.mark.parametrize(("body", "outcome"), DELIVERED)
 def test_delivered_replies_are_never_sent_again(body: dict[str, Any], outcome: Outcome) -> None:
     for role in Role:
@@ -209,6 +211,8 @@ def test_retry_after_in_all_its_forms(headers: dict[str, str], error: dict[str, 
     assert reading({"error": error}, status=429, headers=headers).wait == (None if wait is None else pytest.approx(wait))
 
 
+@pytest.mark.shows(Feature.FINGERPRINT, Dialect.OPENAI_CHAT)
+@pytest.mark.shows(Feature.COST, Dialect.OPENAI_CHAT)
 def test_what_is_recorded_of_a_reply() -> None:
     usage = {
         "prompt_tokens": 100,

@@ -29,6 +29,7 @@ from deep20ray_actors.outcomes import (
     is_fault,
 )
 from deep20ray_actors.providers.dialects import DIALECTS
+from deep20ray_actors.providers.features import Feature
 from deep20ray_actors.providers.usage import read_anthropic_usage, read_gemini_usage, read_responses_usage, read_usage
 from deep20ray_actors.providers.wire import Reading, WireReply
 from deep20ray_actors.render import answer_schema
@@ -93,6 +94,7 @@ def test_the_exact_body_of_anthropic() -> None:
     }
 
 
+@pytest.mark.shows(Feature.EFFORT, Dialect.GEMINI)
 def test_the_exact_body_of_gemini() -> None:
     config = {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA, "maxOutputTokens": 512, "seed": 5}
     plain = {
@@ -121,6 +123,7 @@ def test_the_exact_body_of_openrouter() -> None:
     }
 
 
+@pytest.mark.shows(Feature.TOOLS_OFF, *Dialect)
 @pytest.mark.parametrize("dialect", Dialect)
 @pytest.mark.parametrize("role", Role)
 def test_no_request_holds_tools_and_equal_calls_give_equal_bytes(dialect: Dialect, role: Role) -> None:
@@ -186,6 +189,7 @@ def outcome_of(kind: str, text: str | None) -> Outcome | type[Malformed]:
     }[kind]
 
 
+@pytest.mark.shows(Feature.REASONING_ONLY, *(dialect for dialect in Dialect if dialect is not Dialect.OPENAI_CHAT))
 @pytest.mark.parametrize(("dialect", "word", "kind"), ENDS)
 @pytest.mark.parametrize("text", ['{"a": 1}', None])
 def test_every_way_a_reply_can_end(dialect: Dialect, word: str, kind: str, text: str | None) -> None:
@@ -263,6 +267,7 @@ def tooled(dialect: Dialect) -> dict[str, Any]:
     return body
 
 
+@pytest.mark.shows(Feature.TOOLS_OFF, *Dialect)
 @pytest.mark.parametrize("dialect", Dialect)
 def test_searches_and_tools_that_nobody_gave_are_infrastructure(dialect: Dialect) -> None:
     for role in Role:
@@ -455,11 +460,20 @@ def test_reasoning_outside_the_completion_s_count_is_told_by_the_total() -> None
     assert read_usage(usage) == Usage(32, 0, 0, 0, 9, 110)
 
 
+@pytest.mark.shows(Feature.UPSTREAM, Dialect.OPENROUTER)
+@pytest.mark.shows(Feature.COST, Dialect.OPENROUTER)
 def test_openrouter_names_who_served_and_what_it_cost() -> None:
     body = BODIES[OPENROUTER](Said("{}")) | {"provider": "Anthropic", "usage": {"prompt_tokens": 3, "completion_tokens": 1, "cost": 0.001}}
     got = read(OPENROUTER, body)
     assert (got.served_model, got.reported_cost_microusd) == ("served@Anthropic", 1000)
     assert read(OPENROUTER, BODIES[OPENROUTER](Said("{}"))).served_model == "served"
+
+
+@pytest.mark.shows(Feature.FINGERPRINT, Dialect.OPENAI_CHAT, Dialect.OPENROUTER)
+def test_a_server_s_fingerprint_is_recorded() -> None:
+    for dialect in (Dialect.OPENAI_CHAT, OPENROUTER):
+        assert read(dialect, BODIES[dialect](Said("{}")) | {"system_fingerprint": "fp_1"}).fingerprint == "fp_1"
+        assert read(dialect, BODIES[dialect](Said("{}"))).fingerprint is None
 
 
 JSON = st.recursive(

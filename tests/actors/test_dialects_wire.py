@@ -11,6 +11,7 @@ from werkzeug import Request, Response
 from deep20ray.answers import Role
 from deep20ray_actors.config import AnthropicSettings, Dialect, LiteralCredential, RouteConfig
 from deep20ray_actors.outcomes import CallResult, Completed, Malformed, QuotaExhausted, Refused, ServerFault, Throttled, Truncated, Usage
+from deep20ray_actors.providers.features import Feature
 from tests.actors.dialects import BASES, BODIES, PATHS, Said
 from tests.actors.support import MESSAGES, RECORDED, FakeTime, call, dumped, host, results_of, route
 
@@ -47,6 +48,9 @@ def answers(server: HTTPServer, dialect: Dialect, *replies: tuple[int, Any]) -> 
     return seen
 
 
+@pytest.mark.shows(Feature.SERVED_MODEL, *Dialect)
+@pytest.mark.shows(Feature.REASONING_TEXT, *Dialect)
+@pytest.mark.shows(Feature.SEED, Dialect.OPENAI_CHAT, Dialect.GEMINI, Dialect.OPENROUTER)
 @pytest.mark.parametrize("dialect", Dialect)
 def test_one_call_one_request_with_the_key_where_it_belongs(httpserver: HTTPServer, dialect: Dialect) -> None:
     seen = answers(httpserver, dialect, (200, BODIES[dialect](Said('{"a":1}', reasoning="hm"))))
@@ -77,6 +81,7 @@ def test_without_a_key_no_key_header_goes_out(httpserver: HTTPServer, dialect: D
     assert not {"Authorization", "X-Api-Key", "X-Goog-Api-Key"} & {name.title() for name, _ in seen[0].headers}
 
 
+@pytest.mark.shows(Feature.ERROR_IN_200, *Dialect)
 @pytest.mark.parametrize("dialect", Dialect)
 def test_a_fault_inside_a_good_status_is_tried_again_and_a_refusal_never(httpserver: HTTPServer, dialect: Dialect) -> None:
     broken = {"type": "error", "status": "failed", "error": {"type": "overloaded_error", "code": 503}}
@@ -86,6 +91,7 @@ def test_a_fault_inside_a_good_status_is_tried_again_and_a_refusal_never(httpser
     assert len({request.data for request in seen}) == 1
 
 
+@pytest.mark.shows(Feature.QUOTA_ONCE, Dialect.ANTHROPIC, Dialect.OPENROUTER)
 @pytest.mark.parametrize(
     ("dialect", "status", "body", "kind", "tries"),
     [
@@ -113,6 +119,8 @@ def gemini_quota(quota_id: str) -> dict[str, Any]:
     return {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": details}}
 
 
+@pytest.mark.shows(Feature.QUOTA_ONCE, Dialect.GEMINI)
+@pytest.mark.shows(Feature.RETRY_AFTER, Dialect.GEMINI)
 def test_gemini_s_minute_is_waited_for_as_asked_and_its_day_is_not(httpserver: HTTPServer) -> None:
     good = (200, BODIES[Dialect.GEMINI](Said()))
     seen = answers(httpserver, Dialect.GEMINI, (429, gemini_quota("RequestsPerMinute")), good, (429, gemini_quota("RequestsPerDay")), good)

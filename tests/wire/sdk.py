@@ -165,7 +165,8 @@ def openrouter(ask: Ask) -> ChatCompletion:
 def openai_responses(ask: Ask) -> Response:
     """As a user of the package would write it."""
     config, (name, schema), (system, *turns) = ask.config, ask.schema, ask.turns
-    settings = _given(
+    items: Any = [{"type": "message", **turn} for turn in turns]
+    settings: dict[str, Any] = _given(
         temperature=config.sampling.temperature,
         top_p=config.sampling.top_p,
         reasoning=None if config.effort is None else {"effort": config.effort},
@@ -176,7 +177,7 @@ def openai_responses(ask: Ask) -> Response:
     made: Response = _openai(ask.url, ask.key).responses.create(
         model=config.model,
         instructions=system["content"],
-        input=[{"type": "message", **turn} for turn in turns],
+        input=items,
         max_output_tokens=config.max_output_tokens,
         store=False,
         text={"format": {"type": "json_schema", "name": name, "strict": True, "schema": schema}},

@@ -29,6 +29,7 @@ from deep20ray_actors.outcomes import (
     Truncated,
     Usage,
 )
+from deep20ray_actors.providers.features import Feature
 from deep20ray_actors.providers.transport import HttpTransport
 from tests.actors.dialects import BASES
 from tests.actors.support import FakeTime, route
@@ -135,6 +136,7 @@ def test_truncated_filtered_and_tooled_replies(server: Aimock, dialect: Dialect)
     assert isinstance(got["tooled"].outcome, Malformed)
 
 
+@pytest.mark.shows(Feature.BROKEN_REPLY, *Dialect)
 @pytest.mark.parametrize("dialect", Dialect)
 def test_malformed_bodies_destroyed_connections_and_drops(server: Aimock, dialect: Dialect) -> None:
     got, seen, _ = results(server, dialect, [f"always-{kind}" for kind in BROKEN])
@@ -144,6 +146,7 @@ def test_malformed_bodies_destroyed_connections_and_drops(server: Aimock, dialec
         assert seen[f"always-{kind}"] == result.audit.wire_tries == TRIES
 
 
+@pytest.mark.shows(Feature.REFUSED_ONCE, *Dialect)
 @pytest.mark.parametrize("dialect", Dialect)
 def test_every_status_in_the_server_s_words(server: Aimock, dialect: Dialect) -> None:
     got, seen, _ = results(server, dialect, [f"status-{status}" for status in STATUSES])
@@ -154,6 +157,7 @@ def test_every_status_in_the_server_s_words(server: Aimock, dialect: Dialect) ->
         assert "about it" not in repr(result.outcome)
 
 
+@pytest.mark.shows(Feature.RETRY_AFTER, *Dialect)
 @pytest.mark.parametrize("dialect", Dialect)
 def test_a_scripted_429_is_waited_for_as_asked(server: Aimock, dialect: Dialect) -> None:
     model = f"slow-{dialect}"

@@ -17,6 +17,7 @@ from deep20ray_actors.config import Dialect, LiteralCredential
 from deep20ray_actors.host import RoleHost, Surroundings
 from deep20ray_actors.messages import GuesserMessage
 from deep20ray_actors.outcomes import Call, CallResult, Completed, Credentials, Lease, QuotaExhausted, Rejected, ServerFault, Throttled
+from deep20ray_actors.providers.features import Feature
 from deep20ray_actors.providers.transport import HttpTransport
 from tests.actors.support import MESSAGES, call, host, results_of, route
 from tests.wire.llmock import Llmock, llmock
@@ -98,6 +99,7 @@ def test_every_status_that_passes_is_tried_again_by_every_dialect() -> None:
         assert (result.audit.wire_tries, result.audit.throttles) == (2, int(model == "m-429"))
 
 
+@pytest.mark.shows(Feature.RETRY_AFTER, *BASES)
 def test_a_wait_is_kept_in_seconds_in_milliseconds_and_over_several_tries() -> None:
     """The server says both retry-after, rounded up, and retry-after-ms; it finds out a client that waits for neither."""
     waits = ((429, 0.2), (503, 1.0), (429, 1.3))
@@ -109,6 +111,7 @@ def test_a_wait_is_kept_in_seconds_in_milliseconds_and_over_several_tries() -> N
     assert all(isinstance(result.outcome, Completed) and result.audit.throttles == 2 for result in got)
 
 
+@pytest.mark.shows(Feature.REFUSED_ONCE, *BASES)
 def test_what_is_refused_is_sent_once_by_every_dialect() -> None:
     asked = [(dialect, f"m-{status}") for dialect in BASES for status in REFUSED]
     with llmock() as server:
@@ -120,6 +123,7 @@ def test_what_is_refused_is_sent_once_by_every_dialect() -> None:
         assert type(result.outcome) is REFUSED[int(model[2:])], (model, result.outcome)
 
 
+@pytest.mark.shows(Feature.QUOTA_ONCE, Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES)
 def test_exhausted_quota_is_never_tried_again_which_the_server_warns_of_and_we_mean() -> None:
     """The server can't know that this 429 won't pass, so its warning stands; its errors don't."""
     kinds = [(Dialect.OPENAI_CHAT, "insufficient_quota"), (Dialect.OPENAI_RESPONSES, "billing_hard_limit_reached")]

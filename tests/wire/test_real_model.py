@@ -16,6 +16,7 @@ from deep20ray_actors import replies
 from deep20ray_actors.config import Dialect, Sampling, Timeouts
 from deep20ray_actors.messages import ChatMessage, ReviewerMessage
 from deep20ray_actors.outcomes import CallResult, Completed, Rejected, Truncated
+from deep20ray_actors.providers.features import Feature, Server
 from deep20ray_actors.render import answer_schema
 from tests.actors.support import MESSAGES, SUBJECT, call, host, results_of, route
 from tests.real_model import play
@@ -53,6 +54,8 @@ def sums(result: CallResult) -> tuple[int, int]:
     return sum(meters[:4]), sum(meters[4:])
 
 
+@pytest.mark.hosted(Server.LLAMA_CPP, CHAT)
+@pytest.mark.shows(Feature.STRUCTURED_OUTPUT, CHAT)
 @pytest.mark.parametrize("role", Role)
 def test_chat_s_schema_is_kept_to_by_the_model(url: str, role: Role) -> None:
     message: Any = MESSAGES[role]
@@ -72,6 +75,10 @@ def test_chat_s_schema_is_kept_to_by_the_model(url: str, role: Role) -> None:
             pass
 
 
+@pytest.mark.hosted(Server.LLAMA_CPP, CHAT)
+@pytest.mark.hosted(Server.LLAMA_CPP, RESPONSES)
+@pytest.mark.hosted(Server.LLAMA_CPP, ANTHROPIC)
+@pytest.mark.shows(Feature.TRUNCATED, CHAT, ANTHROPIC)
 @pytest.mark.parametrize("dialect", SPOKEN)
 @pytest.mark.parametrize("role", [Role.GUESSER, Role.JUDGE])
 def test_a_reply_that_ends_and_a_reply_that_is_cut(url: str, dialect: Dialect, role: Role) -> None:
@@ -89,6 +96,8 @@ def test_a_reply_that_ends_and_a_reply_that_is_cut(url: str, dialect: Dialect, r
     assert whole.audit.served_model == cut.audit.served_model == play.MODEL
 
 
+@pytest.mark.hosted(Server.LLAMA_CPP, RESPONSES)
+@pytest.mark.hosted(Server.LLAMA_CPP, ANTHROPIC)
 @pytest.mark.parametrize("dialect", [RESPONSES, ANTHROPIC])
 def test_a_schema_that_the_server_doesn_t_enforce_makes_no_answer(url: str, dialect: Dialect) -> None:
     """The server's gap: it keeps to schemas in chat alone. What comes out is text like any other, and no answer."""

@@ -9,9 +9,10 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from deep20ray.answers import Role
-from deep20ray_actors.config import AnthropicSettings, LiteralCredential, NativeSearch, Sampling
+from deep20ray_actors.config import AnthropicSettings, Dialect, LiteralCredential, NativeSearch, Sampling
 from deep20ray_actors.messages import ResearchMessage
 from deep20ray_actors.outcomes import CallResult, Completed, Rejected, Throttled, Truncated
+from deep20ray_actors.providers.features import Feature
 from tests.actors import recorded
 from tests.actors.dialects import BASES, PATHS
 from tests.actors.support import MESSAGES, SUBJECT, FakeTime, call, dumped, host, results_of, route
@@ -160,6 +161,7 @@ def test_a_request_that_says_something_else_gets_no_recorded_reply(httpserver: H
         replay(httpserver, name, settings | {"effort": "low"}, members)
 
 
+@pytest.mark.shows(Feature.PAUSED_TURN, Dialect.ANTHROPIC)
 def test_the_paused_turn_is_one_call_whose_usage_is_the_sum(httpserver: HTTPServer) -> None:
     name, settings, members, _ = AGREED[-1]
     result = replay(httpserver, name, settings, members)

@@ -29,6 +29,7 @@ from deep20ray_actors.outcomes import (
     Usage,
     is_fault,
 )
+from deep20ray_actors.providers.features import Feature
 from tests.actors import recorded
 from tests.actors.dialects import BASES, BODIES, PATHS, Said
 from tests.actors.support import MESSAGES, SUBJECT, call, dumped, host, results_of, route
@@ -142,6 +143,12 @@ USAGE |= {Dialect.OPENAI_CHAT: _CHAT_USAGE, Dialect.OPENROUTER: _CHAT_USAGE}
 SPOKEN = [*ENDS, *((Dialect.OPENAI_CHAT, word, kind) for word, kind in (("stop", NORMAL), ("length", LENGTH), ("content_filter", CUT)))]
 
 
+@pytest.mark.shows(Feature.FILTERED, *Dialect)
+@pytest.mark.shows(Feature.TRUNCATED, *Dialect)
+@pytest.mark.shows(Feature.EMPTY, *Dialect)
+@pytest.mark.shows(Feature.USAGE, *Dialect)
+@pytest.mark.shows(Feature.CACHED_INPUT, *Dialect)
+@pytest.mark.shows(Feature.REFUSAL, Dialect.ANTHROPIC)
 @pytest.mark.filterwarnings("ignore:.* is not a valid FinishReason")
 @pytest.mark.parametrize(("dialect", "word", "kind"), [end for end in SPOKEN if end[2] != TOOLS])
 def test_scripted_replies_are_read_alike(httpserver: HTTPServer, dialect: Dialect, word: str, kind: str) -> None:
@@ -163,6 +170,7 @@ def test_scripted_replies_are_what_the_package_calls_valid(dialect: Dialect) -> 
         sdk.MODELS[dialect].model_validate(BODIES[dialect](said) | USAGE[dialect])
 
 
+@pytest.mark.shows(Feature.REFUSAL, Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES, Dialect.OPENROUTER)
 def test_a_refusal_in_its_own_part_is_read_alike(httpserver: HTTPServer) -> None:
     said = BODIES[Dialect.OPENAI_RESPONSES](Said("x"))
     said["output"][1]["content"] = [{"type": "refusal", "refusal": "I can't."}]

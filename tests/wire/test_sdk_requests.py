@@ -11,7 +11,8 @@ from werkzeug import Request
 from deep20ray_actors.config import AnthropicSettings, Dialect, LiteralCredential, NativeSearch, PromptTexts, RouteConfig, Sampling
 from deep20ray_actors.messages import ChatMessage, QueriesMessage, ResearchMessage
 from deep20ray_actors.outcomes import Completed
-from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH
+from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH, SEARCH_CAPPED
+from deep20ray_actors.providers.features import Feature
 from tests.actors.dialects import BASES, BODIES, PATHS, Said
 from tests.actors.support import MESSAGES, SUBJECT, call, host, results_of, route
 from tests.wire import sdk
@@ -138,6 +139,12 @@ def alike(dialect: Dialect, body: dict[str, Any]) -> dict[str, Any]:
             return body
 
 
+@pytest.mark.shows(Feature.STRUCTURED_OUTPUT, *Dialect)
+@pytest.mark.shows(Feature.EFFORT, *Dialect)
+@pytest.mark.shows(Feature.SAMPLING, *Dialect)
+@pytest.mark.shows(Feature.OUTPUT_LIMIT, *Dialect)
+@pytest.mark.shows(Feature.UPSTREAM, Dialect.OPENROUTER)
+@pytest.mark.shows(Feature.SEED, Dialect.OPENAI_CHAT, Dialect.GEMINI, Dialect.OPENROUTER)
 @pytest.mark.parametrize(
     ("message", "more"),
     [
@@ -167,6 +174,8 @@ def researching(dialect: Dialect) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.shows(Feature.NATIVE_SEARCH, *NATIVE_SEARCH)
+@pytest.mark.shows(Feature.SEARCH_CEILING, *SEARCH_CAPPED)
 @pytest.mark.parametrize("dialect", sorted(NATIVE_SEARCH))
 async def test_a_search_is_asked_for_as_the_package_does(httpserver: HTTPServer, dialect: Dialect) -> None:
     for more in researching(dialect):
