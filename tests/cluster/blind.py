@@ -5,7 +5,8 @@ import json
 import pickle
 import re
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,8 @@ from deep20ray_actors.config import LiteralCredential, RouteConfig
 from deep20ray_actors.host import RoleHost, Surroundings
 from deep20ray_actors.outcomes import Call, CallResult
 from deep20ray_actors.providers.transport import HttpTransport
+from deep20ray_actors.search.pages import PageFetcher
+from deep20ray_actors.search.text import page_text
 from deep20ray_cluster.drive import Drive
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
@@ -32,11 +35,11 @@ from .fakes import MemoryJournal
 from .provider import Provider, Seen, World
 from .worlds import ROLES, sweep_text
 
-CALLS: Mapping[str, tuple[str, ...]] = {role: (("queries", "search", role) if role == "oracle" else (role,)) for role in ROLES}
-"""Each role's calls; the Oracle also writes queries, and searches."""
+CALLS: Mapping[str, tuple[str, ...]] = {role: (("queries", "search", "pages", role) if role == "oracle" else (role,)) for role in ROLES}
+"""Each role's calls; the Oracle also writes queries, searches, and has pages fetched."""
 HEADERS = {
     "POST": {"accept", "accept-encoding", "content-length", "content-type", "user-agent"},
-    "GET": {"accept", "accept-encoding", "user-agent"},
+    "GET": {"accept", "accept-encoding", "connection", "user-agent"},
 }
 """All the headers that a request may have, besides Host and Authorization."""
 FIELDS = {"max_completion_tokens", "messages", "model", "response_format", "seed"}
@@ -85,8 +88,7 @@ def oddities(played: Played) -> list[str]:
         names = [name.lower() for name, _ in seen.headers]
         extra = [*set(names) - HEADERS[seen.method], *(name for name in names if names.count(name) > 1)]
         fields = set(json.loads(seen.body)) - FIELDS if seen.body else set()
-        query = "" if seen.method == "POST" else "q="
-        target = {"POST": f"/{role_of(seen.call)}/v1/chat/completions", "GET": "/search?"}[seen.method] + query
+        target = {"pages": "/page/", "search": "/search?q="}.get(seen.call, f"/{role_of(seen.call)}/v1/chat/completions")
         if extra or fields or not seen.target.startswith(target) or (seen.method == "POST" and seen.target != target):
             found.append(f"{seen.call}: {extra} {sorted(fields)} {seen.target}")
     return found
@@ -158,7 +160,7 @@ def play(world: World) -> Played:
 async def _play(world: World) -> Played:
     time = FakeTime()
     provider = Provider([world], time.wait)
-    runner, url = await provider.start()
+    runner, url = await provider.start(pages=True)
     journal = MemoryJournal()
     try:
         plan = _plan(world, url)
@@ -175,7 +177,8 @@ async def _play(world: World) -> Played:
 
 
 def _plan(world: World, url: str) -> Plan:
-    sweep = parse_sweep(researching(sweep_text(url, subjects=("T-0008",))), "sweep.toml")
+    text = researching(sweep_text(url, subjects=("T-0008",))).replace("fetch_pages = 0\n", "fetch_pages = 2\nallow_loopback = true\n")
+    sweep = parse_sweep(text, "sweep.toml")
     plan = resolve(sweep, load_cohort(sweep, Path()), datetime(2026, 12, 1, tzinfo=UTC))
     (run,) = plan.runs
     (trial,) = run.trials
@@ -185,4 +188,26 @@ def _plan(world: World, url: str) -> Plan:
 
 def _starter(role: Role, routes: Mapping[str, RouteConfig], time: FakeTime) -> Callable[[], Handle]:
     around = Surroundings(lambda: time.seconds, lambda: datetime(2026, 12, 1, tzinfo=UTC), time.wait, lambda: 0.0)
-    return lambda: LocalActor(RoleHost(role, routes, around, HttpTransport(sleep=around.sleep, jitter=around.jitter)))
+    return lambda: LocalActor(RoleHost(role, routes, around, HttpTransport(sleep=around.sleep, jitter=around.jitter), _fetcher()))
+
+
+def _fetcher() -> PageFetcher:
+    """Every name leads to this machine, and pages are read here: a process of its own for each game would take longer than the game."""
+
+    async def resolve(_host: str) -> list[str]:
+        return ["127.0.0.1"]
+
+    fetcher = PageFetcher(resolve=resolve)
+    fetcher._readers = _Inline()  # type: ignore[assignment]
+    return fetcher
+
+
+class _Inline:
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator["_Inline"]:
+        yield self
+
+    async def read(self, body: bytes, kind: str, charset: str | None, max_text: int) -> str:
+        return page_text(body, kind, charset, max_text)
+
+    def close(self) -> None: ...

@@ -6,11 +6,13 @@ any other by its subject. Every request is kept as the bytes that came, but for 
 
 import asyncio
 import json
+import socket
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from aiohttp import web
@@ -65,6 +67,19 @@ class Seen:
         return self.method, self.target, self.headers, self.body
 
 
+@cache
+def pages_port() -> int:
+    """The port of the pages, the same in all worlds of a process, as their addresses are part of what an Oracle sees."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def page_address(path: str) -> str:
+    """A page's address. The name leads to this machine only for who is told so."""
+    return f"http://example.org:{pages_port()}/{path}"
+
+
 class Provider:
     """Plays the worlds. ``wait`` lets a number of seconds pass."""
 
@@ -92,15 +107,18 @@ class Provider:
             thread.join()
             loop.close()
 
-    async def start(self) -> tuple[web.AppRunner, str]:
-        """Serves in the running loop until the runner is cleaned up."""
+    async def start(self, *, pages: bool = False) -> tuple[web.AppRunner, str]:
+        """Serves in the running loop until the runner is cleaned up; with ``pages`` the worlds' pages too, at their own port."""
         app = web.Application()
         app.router.add_post("/{role}/v1/chat/completions", self._chat)
         app.router.add_get("/search", self._search)
         app.router.add_get("/web/search", self._search)
+        app.router.add_get("/page/{page}", self._page)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
+        if pages:
+            await web.TCPSite(runner, "127.0.0.1", pages_port()).start()
         return runner, "http://{}:{}".format(*runner.addresses[0][:2])
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
@@ -113,13 +131,21 @@ class Provider:
     async def _search(self, request: web.Request) -> web.StreamResponse:
         return await self._reply(request, "search", b"", [{"content": request.query["q"]}])
 
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        world = self.worlds[0]
+        self.seen.append(_seen(request, world.category, "pages", self._turns[world.category], b""))
+        self._keep_key("pages", request)
+        text = next(text for url, _, text in world.pages if url.endswith(request.path))
+        headers = {"set-cookie": f"session={world.mark}", "etag": f'"{world.mark}"'}
+        return web.Response(text=f"{text}\n\nAnd there is more on the page itself.", content_type="text/plain", headers=headers)
+
     async def _reply(self, request: web.Request, call: str, body: bytes, messages: list[dict[str, str]]) -> web.StreamResponse:
         world = self._world(call, messages)
         if call == "guesser":
             self._turns[world.category] = sum(message["role"] == "user" for message in messages[1:])
         seen = _seen(request, world.category, call, self._turns[world.category], body)
         self.seen.append(seen)
-        self.authorizations.append((call, request.headers.get("Authorization") or request.headers.get("X-Subscription-Token")))
+        self._keep_key(call, request)
         # Not the headers: the reply must not depend on a boundary that a test has opened there.
         asked = (call, seen.turn, seen.target, body)
         self._tries[asked] += 1
@@ -136,6 +162,9 @@ class Provider:
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}
         reply = {"id": world.mark, "model": f"{call}-{world.mark}", "system_fingerprint": world.mark, "choices": [choice]}
         return web.json_response({**reply, **({"usage": world.usage} if world.usage else {})}, headers=headers)
+
+    def _keep_key(self, call: str, request: web.Request) -> None:
+        self.authorizations.append((call, request.headers.get("Authorization") or request.headers.get("X-Subscription-Token")))
 
     def _world(self, call: str, messages: list[dict[str, str]]) -> World:
         if len(self.worlds) == 1:

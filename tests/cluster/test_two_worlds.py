@@ -35,10 +35,10 @@ def test_one_world_played_twice_differs_nowhere() -> None:
     assert all(one.sent(role) and differences(one, other, role) == [] for role in ROLES)
 
 
-def test_each_role_uses_its_own_key_alone_and_the_search_none() -> None:
+def test_each_role_uses_its_own_key_alone_and_searches_and_pages_none() -> None:
     played = _base()
     for call, authorization in played.authorizations:
-        assert authorization == (None if call == "search" else f"Bearer {key_of(call)}")
-    assert {call for call, _ in played.authorizations} == {"queries", "search", *ROLES}
+        assert authorization == (None if call in ("search", "pages") else f"Bearer {key_of(call)}")
+    assert {call for call, _ in played.authorizations} == {"queries", "search", "pages", *ROLES}
     wires = [repr(seen.wire) for seen in played.seen]
     assert not [wire for wire in wires for role in ROLES if key_of(role) in wire]

@@ -12,7 +12,7 @@ from deep20ray.actions import Ask, Guess
 from deep20ray.subjects import TrustedSubject
 
 from .blind import differ_elsewhere, differences, oddities, play
-from .provider import World
+from .provider import World, page_address
 from .ways import QUESTIONS
 from .worlds import ROLES
 
@@ -57,7 +57,7 @@ def game(chance: Random, ending: tuple[str, ...]) -> tuple[str, ...]:
 
 def draw(chance: Random) -> World:
     """A whole world, without noise."""
-    pages = tuple((f"https://example.org/{n}", words(chance), words(chance, 30)) for n in range(chance.randint(0, 3)))
+    pages = tuple((page_address(f"page/{n}"), words(chance), words(chance, 30)) for n in range(chance.randint(0, 3)))
     cited = tuple((n, " ".join(text.split()[:3])) for n, (_, _, text) in enumerate(pages, 1) if chance.random() < 0.7)
     ending = (Ask(chance.choice(QUESTIONS)).canonical, LAST)
     tokens = {question: path_to(chance.choice(TOKENS), chance) for question in QUESTIONS}

@@ -88,7 +88,7 @@ def test_real_actors_are_sent_the_same_bytes_in_both_worlds(tmp_path: Path, monk
         assert any(differences(left, right, each) for each in ROLES if each != role), "the worlds do differ"
         assert differ_elsewhere(left, right, role)
         compared = left.sent(role, turns)
-        assert {call for _, _, call in compared} == set(CALLS[role]), "there is something to compare"
+        assert {call for _, _, call in compared} == set(CALLS[role]) - {"pages"}, "there is something to compare"
         assert differences(left, right, role, turns) == []
     assert oddities(one) == oddities(other) == []
     for call, authorization in (*one.authorizations, *other.authorizations):

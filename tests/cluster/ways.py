@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from deep20ray.actions import Ask, Guess
 from deep20ray.subjects import TrustedSubject
 
-from .provider import World
+from .provider import World, page_address
 from .worlds import ROLES
 
 KITE = TrustedSubject("kite", ("paper kite", "toy kite"), "A toy flown on a string; not the bird.")
@@ -14,7 +14,7 @@ ALIVE, MADE, HEAVY, STRING = "Is it alive?", "Is it man-made?", "Is it heavier t
 COUNTRY, SEA, COLD = "Is it a country?", "Is it found in the sea?", "Is it cold?"
 QUESTIONS = (ALIVE, MADE, HEAVY, STRING, COUNTRY, SEA, COLD)
 TEXT = "A kite is a light frame. It flies on a string,  and some fly high."
-PAGES = (("https://example.org/kite", "Kite", TEXT), ("https://example.org/air", "Air", "Kites are heavier than air."))
+PAGES = ((page_address("page/kite"), "Kite", TEXT), (page_address("page/air"), "Air", "Kites are heavier than air."))
 CITED = ((1, "It flies on a string, and"), (2, "heavier than air"), (1, "a light frame"))
 GAME = (
     Ask(ALIVE).canonical,
