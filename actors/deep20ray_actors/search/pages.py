@@ -5,6 +5,7 @@ Every address on the way, the first and each redirect, is judged before anything
 """
 
 import asyncio
+import os
 import ssl
 import zlib
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ _KINDS = ("text/html", "application/xhtml+xml", "text/plain")
 _HEADERS = {"accept": ",".join(_KINDS), "accept-encoding": "gzip", "user-agent": USER_AGENT}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _LOOKUPS = 16
+READERS = max(2, min(4, (os.cpu_count() or 1) // 2))
+"""Reading processes of one fetcher, at most; each may take a gigabyte of memory under attack, and a tenth of that otherwise."""
 
 
 class _Problem(Exception):
@@ -49,7 +52,7 @@ class _Loaded:
 class PageFetcher:
     """Fetches pages and reads their text. Make it anywhere, use it in one event loop, close it there."""
 
-    def __init__(self, *, readers: int = 2, resolve: Resolve | None = None, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, *, readers: int = READERS, resolve: Resolve | None = None, context: ssl.SSLContext | None = None) -> None:
         """How it fetches.
 
         Args:
@@ -212,5 +215,7 @@ _WORDS: tuple[tuple[type[Exception], str], ...] = (
     (aiohttp.ServerDisconnectedError, "its server closed the connection without a reply"),
     (aiohttp.InvalidURL, "its address is not an http(s) address"),
     (aiohttp.ClientResponseError, "its server's reply is not HTTP"),
+    # A name that can't be a host's, such as one with an empty label.
+    (UnicodeError, "its host's name can't be resolved"),
     (ValueError, "its server's reply is not HTTP"),
 )
