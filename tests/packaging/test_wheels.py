@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.artifacts.builder import draft
 from tests.packaging.conftest import ROOT, Built, Venv
 
-HEAVY = {"ray", "httpx", "aiohttp", "httpx_aiohttp", "psutil"}
+HEAVY = {"ray", "httpx", "aiohttp", "httpx_aiohttp", "psutil", "genai_prices", "trafilatura", "lxml"}
 PACKAGES = {
     "deep20ray": "deep20ray",
     "actors": "deep20ray_actors",
