@@ -113,6 +113,7 @@ async def test_a_failed_call_gives_its_lease_back() -> None:
     assert gate_.in_flight == 0
 
 
+@pytest.mark.failure_case(26)
 async def test_a_pause_holds_everyone_and_a_shorter_one_shortens_nothing() -> None:
     time, log = FakeTime(), []
     gate_ = gate(time, width=10)

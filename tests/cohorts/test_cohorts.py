@@ -64,6 +64,7 @@ def test_the_lists_are_those_of_the_editions() -> None:
         assert len(cohort.subjects) == EDITIONS[name.removeprefix("core-")].subjects
 
 
+@pytest.mark.failure_case(20)
 def test_every_subject_says_what_it_is_not_and_where_to_read_on() -> None:
     for name in names():
         for subject in load(name).subjects:
@@ -79,6 +80,7 @@ def test_a_subject_of_two_cohorts_is_the_same_subject() -> None:
     assert all(one[key] == other[key] for key in shared)
 
 
+@pytest.mark.failure_case(12)
 def test_no_alias_is_shared_across_the_cohorts() -> None:
     owners: dict[str, str] = {}
     for name in names():
@@ -179,6 +181,7 @@ def test_a_bad_list_is_refused_in_one_line(case: str, tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.failure_case(12)
 def test_aliases_collide_whatever_their_unicode_form() -> None:
     decomposed = GOOD.replace('"tea kettle"', '"Temu\\u0308jin"').replace('"Ada Lovelace"', '"TEMÜJIN"')
     with pytest.raises(InvalidCohort, match="names both S-1 and S-2"):

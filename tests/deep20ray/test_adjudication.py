@@ -33,6 +33,7 @@ def test_every_combination(oracle: Token | None, reviewer: Token | None, judge: 
         assert decide(oracle, reviewer, judge) == wanted
 
 
+@pytest.mark.failure_case(24)
 def test_in_particular() -> None:
     """The cases that are easiest to get wrong."""
     assert decide(Token.YES, Token.RATHER_YES) == Consult(Role.JUDGE), "a difference in degree is a difference"

@@ -145,6 +145,7 @@ def test_a_changed_verdict_is_noticed(recorded: dict[Key, list[Row]]) -> None:
     )
 
 
+@pytest.mark.failure_case(6)
 def test_recorded_junk_questions_are_flagged() -> None:
     """The record's own marks are no norm: what plainly holds no question must be seen, and no real question be taken for junk."""
     marked = {row["question"] for row in lines("degenerate-questions.jsonl") if row["question"]}

@@ -5,6 +5,7 @@ import hmac
 import json
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ turns = st.integers(1, 60)
 protocols = st.binary(max_size=8).map(lambda data: Digest(hashlib.sha256(data).hexdigest()))
 
 
+@pytest.mark.failure_case(16)
 def test_golden_values() -> None:
     """If this fails, recorded runs can't be repeated any more: name a new scheme instead."""
     assert VECTOR["scheme"] == SCHEME
