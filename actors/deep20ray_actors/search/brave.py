@@ -54,7 +54,8 @@ def read(reply: WireReply, config: SearchConfig, now: datetime) -> Reading:
 
 
 def _refused(reply: WireReply, error: object, now: datetime) -> Reading:
-    code = error.get("code") if isinstance(error, dict) else None
+    said = error.get("code") if isinstance(error, dict) else None
+    code = said if isinstance(said, str) else None
     if code in _TOKEN_CODES:
         return Reading(Credentials(f"Brave did not accept the key ({code}); check search.api_key", reply.status))
     waits = _exhausted(reply.headers) if reply.status == 429 else []
