@@ -12,6 +12,7 @@ UV ?= $(shell uv --version >/dev/null 2>&1 && echo uv)
 AIMOCK := .tools/node_modules/@copilotkit/aimock/dist/cli.js
 LLMOCK := .tools/llmock/bin/llmock
 DEMO := demo
+RECORDED_TESTS := $(wildcard tests/actors/test_*recorded*.py) tests/actors/test_dialects_wire.py tests/actors/test_paused.py
 
 # A local Ray must not probe or report anything; the driver sets the same for itself.
 export RAY_USAGE_STATS_ENABLED := 0
@@ -19,12 +20,13 @@ export RAY_USAGE_STATS_REPORT_URL := http://127.0.0.1:9/
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
 export NO_UPDATE_NOTIFIER := 1
 
-.PHONY: help setup tools demo test test-full test-pythons replay real-model bench lint format dist clean
+.PHONY: help setup tools demo test test-full test-wire wire-tools test-pythons replay real-model bench lint format dist clean
 
 help:
 	@echo 'make demo            play the simulated sweep, sign, verify and build a site (sets up first)'
 	@echo 'make setup           a virtual environment in $(VENV) with everything pinned'
 	@echo 'make test            the tests; make test-full adds the long ones; make lint the checks'
+	@echo 'make test-wire       the providers against servers, packages and a model by others, which it installs (about 250 MB)'
 	@echo 'make replay DATA=DIR play recorded games again and compare'
 	@echo 'make real-model      play with a small language model on this machine (installs about 130 MB)'
 	@echo 'make bench | format | dist | tools | test-pythons | clean'
@@ -101,6 +103,23 @@ test: setup
 test-full: setup tools
 	$(BIN)/pytest -m 'full or not full'
 	$(MAKE) test-pythons
+
+# Everything that talks to servers by others, or replays what real ones said; -ra says what was skipped, and why.
+test-wire: setup wire-tools
+	$(BIN)/pytest -m 'full or not full' tests/wire $(RECORDED_TESTS)
+
+# Each where it can be had; a test that misses its own is skipped.
+wire-tools: setup
+	@$(MAKE) --no-print-directory $(LLMOCK) || echo 'test-wire: llmock could not be installed; its tests are skipped' >&2
+	@if ! command -v npm >/dev/null; then echo 'test-wire: no npm, so no aimock; its tests are skipped' >&2; \
+	else $(MAKE) --no-print-directory $(AIMOCK) || echo 'test-wire: aimock could not be installed; its tests are skipped' >&2; fi
+	@$(BIN)/python -c 'from tests.real_model.play import install; install()' \
+	  || echo 'test-wire: the real model could not be installed; its tests are skipped' >&2
+	@if command -v searx-run >/dev/null && [ -e /usr/share/wordnet/data.noun ]; then :; \
+	elif [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	  echo 'test-wire: no searx, which Debian packages as searx and wordnet-base; its tests are skipped' >&2; \
+	else apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends searx wordnet-base >/dev/null \
+	  || echo 'test-wire: searx could not be installed; its tests are skipped' >&2; fi
 
 # What needs no cluster, on every supported interpreter that is found.
 test-pythons:

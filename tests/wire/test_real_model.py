@@ -24,7 +24,7 @@ from tests.wire import sdk
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(not play.PYTHON.exists(), reason="no real model is installed; `make test-wire` installs it (about 130 MB)"),
+    pytest.mark.skipif(not play.READY.exists(), reason="no real model is installed; `make test-wire` installs it (about 130 MB)"),
 ]
 CHAT, RESPONSES, ANTHROPIC = SPOKEN = (Dialect.OPENAI_CHAT, Dialect.OPENAI_RESPONSES, Dialect.ANTHROPIC)
 LONG = ReviewerMessage.of(SUBJECT, "Is it alive? " * 5000, ())
