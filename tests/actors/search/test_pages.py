@@ -4,17 +4,20 @@ import asyncio
 import gzip
 import socket
 import ssl
+import tracemalloc
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from yarl import URL
 
 from deep20ray.answers import Role
 from deep20ray_actors.config import FetchConfig
 from deep20ray_actors.messages import PagesMessage
 from deep20ray_actors.outcomes import EXCLUDED, Fetched, Page, Rejected
+from deep20ray_actors.search import pages
 from deep20ray_actors.search.dialling import AddressRefused, _Judging, _socket
 from deep20ray_actors.search.pages import PageFetcher
 from tests.actors import support
@@ -212,6 +215,30 @@ async def test_compressed_pages(web: Web) -> None:
     assert "longer than 50000 bytes" in await problem(web.url("/over"))
     assert "not asked for" in await problem(web.url("/br")) and "not asked for" in await problem(web.url("/twice"))
     assert "broken" in await problem(web.url("/cut")) and "broken" in await problem(web.url("/none"))
+
+
+def test_a_bomb_is_never_held_whole() -> None:
+    bomb = gzip.compress(bytes(100_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(pages._Problem):
+            pages._Body("gzip", 50_000, URL("http://site.example/")).add(bomb)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+async def test_a_page_whose_task_breaks_is_one_problem(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(url: str, domains: object) -> bool:
+        if url.endswith("/a"):
+            raise RuntimeError("a secret")
+        return False
+
+    monkeypatch.setattr(pages, "excluded", broken)
+    web.pages = {"/a": reply(html()), "/b": reply(html())}
+    first, second = await fetched([web.url("/a"), web.url("/b")])
+    assert first == Page(web.url("/a"), None, "", "internal error: RuntimeError") and second.text
 
 
 async def test_a_page_that_drips_for_ever_ends_by_the_pages_time_and_leaves_the_others(web: Web) -> None:
