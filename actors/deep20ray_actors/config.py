@@ -89,6 +89,8 @@ class FetchConfig:
     """As a ``SearchConfig``'s; they hold for every address on the way."""
     seconds: float = 20.0
     """For one page, its redirects and the reading of its text included."""
+    user_agent: str = "deep20ray"
+    """As sites see it; the same for every page of a sweep."""
     allow_loopback: bool = False
     """For tests: loopback addresses may be fetched from."""
 

@@ -126,6 +126,7 @@ def _research(sweep: Sweep, credential: CredentialRef, simulator: str | None) ->
         max_text=search.page_chars,
         excluded_domains=search.excluded_domains,
         seconds=search.page_seconds,
+        user_agent=search.user_agent,
         allow_loopback=search.allow_loopback,
     )
     found: dict[str, Any] = {"fetch": fetch if search.fetch_pages else None}

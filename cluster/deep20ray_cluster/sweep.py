@@ -122,6 +122,8 @@ class Search(_Settings):
     """Pages that are fetched and read for a question."""
     page_chars: Annotated[int, Field(ge=200, le=50_000)] = 4000
     page_seconds: Annotated[float, Field(gt=0, le=300)] = 20
+    user_agent: Annotated[str, Field(pattern=r"^[!-~][ -~]{0,199}$")] = "deep20ray"
+    """As the sites of fetched pages see it; some want to be told whom to write to."""
     max_results: Annotated[int, Field(ge=1, le=10)] = 5
     excluded_domains: tuple[Domain, ...] = ()
     """Besides the benchmark's own publications, which are always left out."""

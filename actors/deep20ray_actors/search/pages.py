@@ -19,13 +19,12 @@ from yarl import URL
 from deep20ray_actors.addresses import excluded
 from deep20ray_actors.config import FetchConfig
 from deep20ray_actors.outcomes import EXCLUDED, Page
-from deep20ray_actors.providers.wire import USER_AGENT
 from deep20ray_actors.search.dialling import AddressRefused, Resolve, session, system_resolver
 from deep20ray_actors.search.policy import parse, refusal
 from deep20ray_actors.search.readers import ReaderEnded, Readers
 
 _KINDS = ("text/html", "application/xhtml+xml", "text/plain")
-_HEADERS = {"accept": ",".join(_KINDS), "accept-encoding": "gzip", "user-agent": USER_AGENT}
+_HEADERS = {"accept": ",".join(_KINDS), "accept-encoding": "gzip"}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _LOOKUPS = 16
 READERS = max(2, min(4, (os.cpu_count() or 1) // 2))
@@ -110,7 +109,7 @@ async def _load(client: aiohttp.ClientSession, url: str, config: FetchConfig) ->
     here = _judged(parse(url), None, config)
     for _ in range(config.redirects + 1):
         try:
-            async with client.get(here, headers=_HEADERS, allow_redirects=False) as response:
+            async with client.get(here, headers={**_HEADERS, "user-agent": config.user_agent}, allow_redirects=False) as response:
                 if response.status not in _REDIRECTS:
                     return await _received(response, here, config)
                 target = _target(here, response.headers.get("location"))
