@@ -25,7 +25,7 @@ from tests.actors.dialects import BODIES, Said
 from tests.actors.support import NOW, dumped
 from tests.actors.test_dialects import FAULTS, searched, tooled
 
-EXAMPLES = [pytest.param(300, id="few"), pytest.param(5000, id="many", marks=pytest.mark.full)]
+EXAMPLES = [pytest.param(150, id="few"), pytest.param(5000, id="many", marks=pytest.mark.full)]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

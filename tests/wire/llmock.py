@@ -29,6 +29,10 @@ class Llmock:
         """What it does with the next requests, before it answers as usual."""
         self._json("scenario", {"behaviors": list(behaviours)})
 
+    def reset(self) -> None:
+        """Forgets every request and what was queued."""
+        self._json("reset", {})
+
     def verdict(self) -> Any:
         """What it thinks of its client."""
         return self._json("verdict")
