@@ -8,6 +8,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request
 
+from deep20ray.answers import Role
 from deep20ray_actors.config import AnthropicSettings, Dialect, LiteralCredential, NativeSearch, PromptTexts, RouteConfig, Sampling
 from deep20ray_actors.messages import ChatMessage, QueriesMessage, ResearchMessage
 from deep20ray_actors.outcomes import Completed
@@ -159,6 +160,18 @@ async def test_our_body_is_the_package_s(httpserver: HTTPServer, dialect: Dialec
     ours, theirs = await both(httpserver, dialect, message, **more)
     assert ours.path == theirs.path == PATHS[dialect] and ours.query_string == theirs.query_string == b""
     assert alike(dialect, json.loads(ours.get_data())) == alike(dialect, json.loads(theirs.get_data()))
+
+
+async def test_gemini_s_stable_version_is_a_base_url_away(httpserver: HTTPServer) -> None:
+    """The package speaks v1 by default, and v1beta where it is told to."""
+    path = "/v1/models/model-1:generateContent"
+    httpserver.expect_request(path).respond_with_json(BODIES[Dialect.GEMINI](Said("{}")))
+    config = route(base_url=httpserver.url_for("/v1"), dialect=Dialect.GEMINI, prompt=PROMPT, **FULL)
+    (result,) = await results_of(host(Role.GUESSER, config), [call(ALL[0])])
+    sdk.WRITERS[Dialect.GEMINI](sdk.Ask(config.base_url, config, ALL[0]))
+    (ours, _), (theirs, _) = httpserver.log
+    assert result.outcome == Completed("{}") and ours.path == theirs.path == path
+    assert alike(Dialect.GEMINI, json.loads(ours.get_data())) == alike(Dialect.GEMINI, json.loads(theirs.get_data()))
 
 
 SEARCHES = (NativeSearch(4), NativeSearch(7, ("bad.example", "wiki.example/answers")))

@@ -1,4 +1,7 @@
-"""What each dialect supports, as data: the table in docs/providers.md is made of it, and a test shows every entry. Pure; nothing decides by it."""
+"""What each dialect supports, as data: the table in docs/providers.md is made of it, and a test shows every entry.
+
+Pure; no call is decided by it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
