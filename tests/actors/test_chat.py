@@ -173,6 +173,13 @@ def test_a_reply_that_isn_t_the_protocol_s_is_malformed_and_tried_again(body: by
         (429, {"code": "insufficient_quota"}, QuotaExhausted, False),
         (429, {"type": "billing_hard_limit_reached"}, QuotaExhausted, False),
         (429, {"message": "Limit reached on requests per day (RPD): Limit 200"}, QuotaExhausted, False),
+        (429, {"message": "Rate limit reached for x on tokens per day (TPD): Limit 1"}, QuotaExhausted, False),
+        (429, {"message": "Limit reached on Tokens per Day"}, QuotaExhausted, False),
+        (429, {"message": "Rate limit exceeded: free-models-per-day"}, QuotaExhausted, False),
+        (429, {"message": "quota exceeded, limit: 0"}, QuotaExhausted, False),
+        (429, {"message": "quota exceeded, limit: 0. Retry in 22s"}, QuotaExhausted, False),
+        (429, {"message": "Current limit: 0.5 a second"}, Throttled, True),
+        (429, {"message": "on tokens per min (TPM): Limit 30000"}, Throttled, True),
         (500, {}, ServerFault, True),
         (503, {}, ServerFault, True),
         (529, {}, ServerFault, True),
@@ -224,7 +231,13 @@ def test_what_is_recorded_of_a_reply() -> None:
     got = reading(completion("x", usage=usage, message={"reasoning": "hm"}, system_fingerprint="fp"))
     assert got.usage == Usage(30, 60, 10, 0, 10, 20)
     assert (got.served_model, got.fingerprint, got.finish_reason, got.reasoning) == ("model-1-dated", "fp", "stop", "hm")
-    assert got.reported_cost_microusd == 7637
+    assert got.reported_cost_microusd is None, "what a reply costs is the sweep's to say"
+
+
+@pytest.mark.parametrize("cost", [0, 0.25])
+def test_a_cost_that_any_server_says_does_not_count(cost: float) -> None:
+    got = reading(completion("x", usage={"prompt_tokens": 1000, "completion_tokens": 500, "cost": cost}))
+    assert got.usage == Usage(1000, 0, 0, 0, 500, 0) and got.reported_cost_microusd is None
 
 
 @pytest.mark.parametrize(
@@ -250,6 +263,24 @@ def test_parts_larger_than_their_whole_are_unknown() -> None:
 @pytest.mark.parametrize("cost", [None, True, "1", -0.1, float("inf"), 1e300])
 def test_a_cost_that_is_none(cost: Any) -> None:
     assert cost_microusd({"cost": cost}) is None
+    assert cost_microusd({"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": cost}}) is None
+
+
+@pytest.mark.parametrize(
+    ("byok", "details", "micro"),
+    [
+        (True, {"upstream_inference_cost": 0.0123}, 13_300),
+        (True, {"upstream_inference_cost": 0}, 1000),
+        (True, {}, None),
+        (True, None, None),
+        (True, [0.0123], None),
+        (False, {"upstream_inference_cost": 0.0123}, 1000),
+        (None, {"upstream_inference_cost": 0.0123}, 1000),
+        (False, None, 1000),
+    ],
+)
+def test_a_key_of_one_s_own_adds_the_provider_s_bill(byok: Any, details: Any, micro: int | None) -> None:
+    assert cost_microusd({"cost": 0.001, "is_byok": byok, "cost_details": details}) == micro
 
 
 COUNTS = st.integers(0, 10**6)

@@ -7,6 +7,7 @@ import pytest
 from deep20ray.answers import Role
 from deep20ray_actors.config import NativeSearch
 from deep20ray_actors.outcomes import Completed, Malformed, Throttled
+from deep20ray_actors.providers import openrouter
 from deep20ray_actors.providers.chat import read
 from deep20ray_actors.providers.wire import Reading, WireReply
 from tests.actors.support import NOW, RECORDED, dumped
@@ -43,10 +44,10 @@ def test_one_that_searched_unasked_is_found_out_by_citations_or_by_usage_alone(n
 
 def test_usage_and_cost_of_an_oracle_with_a_search_of_its_own() -> None:
     (reply,) = replies("test_openrouter_web_search_annotations.yaml")
-    got = read(reply, Role.ORACLE, NOW, NativeSearch(1))
+    got = openrouter.read(reply, Role.ORACLE, NOW, NativeSearch(1))
     assert isinstance(got.outcome, Completed) and got.outcome.text == "https://github.com/pydantic/pydantic-ai"
     assert (got.usage.input_fresh, got.usage.output_visible, got.usage.searches, got.reported_cost_microusd) == (2315, 40, 1, 7637)
-    assert got.served_model == "deepseek/deepseek-chat"
+    assert got.served_model == "deepseek/deepseek-chat@OpenAI"
 
 
 def test_a_reply_of_another_protocol_is_malformed() -> None:

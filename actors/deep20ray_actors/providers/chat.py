@@ -1,9 +1,11 @@
 """OpenAI-compatible chat completions. Pure: a request out of a typed message, a reading out of a reply.
 
 The body holds what the route configures and nothing else: no tools, no user, metadata, store or conversation handle. Nothing that
-tells trials apart is in it but the message itself and the sampling seed. The protocol has no search of its own; a relative may.
+tells trials apart is in it but the message itself and the sampling seed. The protocol has no search of its own and no cost; a relative may.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +16,7 @@ from deep20ray_actors.outcomes import Browsed, Malformed, Outcome, Refused
 from deep20ray_actors.providers.browsing import Gathered
 from deep20ray_actors.providers.delivery import Stop, broken, delivered, opened, overreach, post
 from deep20ray_actors.providers.jsontext import label, storable
-from deep20ray_actors.providers.usage import cost_microusd, pages_of, read_usage, searches_of
+from deep20ray_actors.providers.usage import pages_of, read_usage, searches_of
 from deep20ray_actors.providers.wire import Reading, WireReply, WireRequest, read_error
 from deep20ray_actors.render import answer_schema, chat_messages
 
@@ -51,6 +53,16 @@ def request_of(route: RouteConfig, message: ChatMessage, seed: int | None, more:
 
 def read(reply: WireReply, role: Role, now: datetime, native: NativeSearch | None = None) -> Reading:
     """What a reply means for a role, and whether it was given its provider's search."""
+    return reading_of(reply, role, now, native, lambda _: None)
+
+
+def reading_of(
+    reply: WireReply, role: Role, now: datetime, native: NativeSearch | None, cost_of: Callable[[object], int | None]
+) -> Reading:
+    """What a reply means, with what a relative of this protocol reads out of its usage: the cost in micro-dollars.
+
+    Other servers' word on it is not taken: a gateway that knows no prices says 0, and prices that the sweep set would count no more.
+    """
     body = opened(reply, now, "chat completions")
     if isinstance(body, Reading):
         return body
@@ -64,19 +76,18 @@ def read(reply: WireReply, role: Role, now: datetime, native: NativeSearch | Non
     if not isinstance(message, dict):
         return broken(reply, "the reply's choice holds no message")
     outcome = _outcome(reply.status, body, choice.get("finish_reason"), message, role, native)
-    return _delivered(outcome, body, choice, message)
+    reading = _delivered(outcome, body, choice, message)
+    return replace(reading, reported_cost_microusd=cost_of(body.get("usage")))
 
 
 def _delivered(outcome: Outcome, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> Reading:
-    usage = body.get("usage")
     return Reading(
         outcome,
-        usage=read_usage(usage),
+        usage=read_usage(body.get("usage")),
         served_model=label(body.get("model")),
         fingerprint=label(body.get("system_fingerprint")),
         finish_reason=label(choice.get("finish_reason")),
         reasoning=_reasoning(message),
-        reported_cost_microusd=cost_microusd(usage),
     )
 
 

@@ -16,6 +16,7 @@ from deep20ray_actors.messages import ChatMessage
 from deep20ray_actors.providers import chat
 from deep20ray_actors.providers.delivery import search_given
 from deep20ray_actors.providers.jsontext import NotJson, json_object, label
+from deep20ray_actors.providers.usage import cost_microusd
 from deep20ray_actors.providers.wire import Reading, WireReply, WireRequest
 
 
@@ -40,7 +41,7 @@ def _tool(native: NativeSearch) -> dict[str, Any]:
 
 def read(reply: WireReply, role: Role, now: datetime, native: NativeSearch | None = None) -> Reading:
     """What a reply means for a role, and whether it was given its provider's search."""
-    reading = chat.read(reply, role, now, native)
+    reading = chat.reading_of(reply, role, now, native, cost_microusd)
     try:
         provider = label(json_object(reply.body).get("provider"))
     except NotJson:

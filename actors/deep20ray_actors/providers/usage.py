@@ -135,15 +135,29 @@ def pages_of(usage: object) -> int:
 
 
 def cost_microusd(usage: object) -> int | None:
-    """The provider's own ``cost`` (US dollars) in micro-dollars, rounded half to even; None if absent or not a price."""
-    cost: Any = usage.get("cost") if isinstance(usage, dict) else None
-    if isinstance(cost, bool) or not isinstance(cost, int | float):
+    """What OpenRouter says that a reply cost (US dollars) in micro-dollars, rounded half to even; None if absent or not a price.
+
+    With a key of the account's own at the provider (``is_byok``), ``cost`` is OpenRouter's fee alone, and the provider's bill stands
+    beside it.
+    """
+    if not isinstance(usage, dict):
+        return None
+    parts = [usage.get("cost")]
+    if usage.get("is_byok") is True:
+        details = usage.get("cost_details")
+        parts.append(details.get("upstream_inference_cost") if isinstance(details, dict) else None)
+    prices = [_micro(part) for part in parts]
+    return None if None in prices else int(sum((price or Decimal(0) for price in prices), Decimal(0)).to_integral_value())
+
+
+def _micro(dollars: object) -> Decimal | None:
+    if isinstance(dollars, bool) or not isinstance(dollars, int | float):
         return None
     try:
-        micro = Decimal(str(cost)) * 1_000_000
-        return int(micro.to_integral_value()) if micro.is_finite() and 0 <= micro < _LIMIT else None
+        micro = Decimal(str(dollars)) * 1_000_000
     except InvalidOperation:
         return None
+    return micro if micro.is_finite() and 0 <= micro < _LIMIT else None
 
 
 def _less(total: int | None, *parts: int | None) -> int | None:
