@@ -26,6 +26,8 @@ def read(reply: WireReply, config: SearchConfig, now: datetime) -> Reading:
         body = json_object(reply.body)
     except NotJson:
         return Reading(Malformed("the search reply is not JSON; check search.base_url", reply.status), retry=True)
+    if body.get("error"):
+        return read_error(reply.status, reply.headers, body["error"], now)
     rows = body.get("results")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         return Reading(Malformed("the search reply holds no list of results; check search.base_url", reply.status), retry=True)

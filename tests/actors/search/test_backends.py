@@ -119,6 +119,31 @@ def test_a_window_without_a_policy_is_judged_by_its_reset() -> None:
     assert isinstance(month.outcome, QuotaExhausted) and isinstance(second.outcome, Throttled) and second.wait == 1.0
 
 
+UNTRACKED = [{"x_ratelimit_policy": "50;w=1, 0;w=2592000"}, {"x_ratelimit_limit": "50, 0"}]
+
+
+@pytest.mark.parametrize("limits", UNTRACKED)
+@pytest.mark.parametrize("body", [b"", {"error": {"code": "RATE_LIMITED", "status": 429}}])
+def test_a_window_of_braves_that_grants_nothing_is_none(limits: dict[str, str], body: Any) -> None:
+    got = reading(BRAVE, body, 429, x_ratelimit_remaining="0, 0", x_ratelimit_reset="1, 1419704", **limits)
+    assert isinstance(got.outcome, Throttled) and got.retry and got.wait == 1.0
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind"),
+    [
+        ({"x_ratelimit_policy": "1;w=1, 15000;w=2592000"}, QuotaExhausted),
+        ({"x_ratelimit_limit": "1, 15000"}, QuotaExhausted),
+        ({"x_ratelimit_policy": "1;w=1, 15000;w=3600"}, Throttled),
+        ({"x_ratelimit_limit": "1"}, Throttled),
+        ({}, Throttled),
+    ],
+)
+def test_braves_code_for_haste_is_a_quota_only_where_a_granted_day_is_spent(limits: dict[str, str], kind: type) -> None:
+    body = {"error": {"code": "RATE_LIMITED"}}
+    assert type(reading(BRAVE, body, 429, x_ratelimit_remaining="0, 0", x_ratelimit_reset="1, 1419704", **limits).outcome) is kind
+
+
 @pytest.mark.parametrize("remaining", ["", "0", "x, 0", "0, 0, 0", "-1, -1", "1, 1", "0, " + "9" * 400])
 def test_limits_that_make_no_sense_leave_a_plain_throttle(remaining: str) -> None:
     got = reading(BRAVE, b"", 429, x_ratelimit_remaining=remaining, **LIMITS)
@@ -142,6 +167,27 @@ def test_limits_that_make_no_sense_leave_a_plain_throttle(remaining: str) -> Non
 def test_braves_refusals(status: int, code: str | None, kind: type) -> None:
     got = reading(BRAVE, {"type": "ErrorResponse", "error": {"code": code, "detail": KEY, "meta": {"token": KEY}}}, status)
     assert type(got.outcome) is kind and got.retry is (kind is ServerFault) and KEY not in repr(got)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"code": "SUBSCRIPTION_TOKEN_INVALID", "status": 422}, Credentials),
+        ({"code": "RATE_LIMITED", "status": 429}, Throttled),
+        ({"code": "QUOTA_LIMITED"}, QuotaExhausted),
+        ({"code": 403}, Credentials),
+        ({"code": "x", "status": True}, ServerFault),
+        ("boom", ServerFault),
+    ],
+)
+def test_an_error_inside_a_search_of_braves_is_no_success(error: Any, kind: type) -> None:
+    got = reading(BRAVE, brave({"url": "https://a.example/"}) | {"error": error})
+    assert type(got.outcome) is kind and got.usage.searches == 0
+
+
+@pytest.mark.parametrize("error", [None, {}, ""])
+def test_an_empty_error_is_none(error: Any) -> None:
+    assert items(reading(BRAVE, brave() | {"error": error})) == items(reading(TAVILY, {"results": [], "error": error})) == ()
 
 
 # ---- Tavily

@@ -91,6 +91,15 @@ def test_other_bodies_are_malformed(body: Any) -> None:
     assert isinstance(got.outcome, Malformed) and got.retry
 
 
+@pytest.mark.parametrize(
+    ("error", "kind"), [("boom", ServerFault), ({"code": 429}, Throttled), ({"code": 400}, Rejected), (True, ServerFault)]
+)
+def test_an_error_beside_results_is_no_success(error: Any, kind: type) -> None:
+    got = reading({"results": [row("https://a.example/")], "error": error})
+    assert type(got.outcome) is kind and got.usage.searches == 0
+    assert isinstance(reading({"results": [], "error": None}).outcome, Found)
+
+
 def test_statuses() -> None:
     forbidden = reading(b"", 403).outcome
     assert isinstance(forbidden, Rejected) and "search.formats" in forbidden.detail
