@@ -19,6 +19,8 @@ from deep20ray_actors.replies import EVIDENCE_MAX, Cited
 
 EXCERPT_MAX = 1000
 SUMMARY_LABEL = "[summary, not a quotation] "
+PASSAGES = "\n...\n"
+"""Stands between passages of one page that don't follow each other; an excerpt stands in one of them alone."""
 
 # Any case, whole words. Plain "no" costs harmless summaries; a channel for answers would cost more.
 _TELLING = re.compile(
@@ -41,7 +43,12 @@ class Held:
 
 def held_results(results: Iterable[ResultItem]) -> tuple[Held, ...]:
     """Of what an Oracle was shown."""
-    return tuple(Held(item.number, item.url, (item.text,) if item.text.strip() else (), bool(item.text.strip())) for item in results)
+    return tuple(Held(item.number, item.url, passages(item.text), bool(item.text.strip())) for item in results)
+
+
+def passages(text: str) -> tuple[str, ...]:
+    """A text's passages, blank ones left out."""
+    return tuple(each for each in text.split(PASSAGES) if each.strip())
 
 
 def held_sources(sources: Iterable[Source], pages: Mapping[str, Page]) -> tuple[Held, ...]:
@@ -49,7 +56,7 @@ def held_sources(sources: Iterable[Source], pages: Mapping[str, Page]) -> tuple[
     held = []
     for number, source in enumerate(sources, start=1):
         page = pages.get(source.url)
-        texts = tuple(text for text in (source.text, page.text if page else "") if text.strip())
+        texts = passages(source.text) + (passages(page.text) if page else ())
         held.append(Held(number, source.url, texts, source.whole and bool(source.text.strip())))
     return tuple(held)
 

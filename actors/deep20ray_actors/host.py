@@ -152,6 +152,7 @@ class RoleHost:
             latency_ms=max(0, round((self._around.clock() - started) * 1000)),
             reasoning=reading.reasoning,
             reported_cost_microusd=reading.reported_cost_microusd,
+            unbilled=trail.unbilled,
             resumptions=trail.resumptions,
         )
         self._finished.append(CallResult(call.slot, reading.outcome, audit))
@@ -184,9 +185,8 @@ class RoleHost:
         except TimeoutError:
             return _fault(Transport(f"the call's deadline of {seconds:g} s passed after {trail.tries} wire tries"))
         except CredentialUnusable:
-            return _fault(
-                Credentials(f"route {route.route}: its credential file is missing, malformed or open to others; see its mode and content")
-            )
+            whose = "the search's api_key" if isinstance(call.message, SearchMessage) else f"the {self.role.value}'s api_key"
+            return _fault(Credentials(f"{whose} can't be used: its file is missing, malformed or open to others; see its mode and content"))
         except Exception as error:  # noqa: BLE001  the documented boundary
             return _fault(Rejected(f"internal error in the {self.role.value}'s actor: {type(error).__name__}"))
 
@@ -244,7 +244,7 @@ class RoleHost:
         if self._fetcher is None:
             self._fetcher = PageFetcher()
         trail.request_digest = digest_of({"method": "GET", "urls": list(message.urls)})
-        trail.tries = len(message.urls)
+        trail.tries = 1
         pages = await self._fetcher.fetch(message.urls, config)
         read = sum(page.problem is None for page in pages)
         return Reading(Fetched(pages), usage=Usage(0, 0, 0, 0, 0, 0, pages=read))

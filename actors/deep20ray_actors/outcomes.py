@@ -204,6 +204,8 @@ class Audit:
     """Private."""
     reported_cost_microusd: int | None
     """What the provider itself said it charged."""
+    unbilled: int = 0
+    """Wire tries that nobody charged for: throttled, answered by an error's status, or never connected."""
     resumptions: int = 0
     """How often a paused turn was gone on with, within this call; ``usage`` is the sum."""
 

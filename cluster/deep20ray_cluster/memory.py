@@ -106,8 +106,11 @@ class Memory:
         self.calls.setdefault((event.turn, event.call), []).append(record)
 
     def reopen(self, attempt: int) -> None:
-        """Opens another attempt, which keeps all but the failed call."""
+        """Opens another attempt, which keeps all but the failed call and what followed from it in its turn."""
         self.attempt = attempt
-        if self.failed is not None:
-            self.calls.pop(self.failed, None)
+        if self.failed in self.calls:
+            made = list(self.calls)
+            for key in made[made.index(self.failed) :]:
+                if key[0] == self.failed[0]:
+                    del self.calls[key]
         self.failed = self.cause = None

@@ -10,6 +10,7 @@ from itertools import chain, zip_longest
 from typing import Protocol, TypeVar
 
 from deep20ray.answers import Basis, Token
+from deep20ray.canonical import Digest, sha256
 from deep20ray.subjects import TrustedSubject
 from deep20ray_actors import evidence, replies
 from deep20ray_actors.messages import Message, OracleMessage, PagesMessage, QueriesMessage, ResearchMessage, ResultItem, SearchMessage
@@ -31,6 +32,10 @@ class ResearchPolicy:
     """The ceiling that no question passes."""
     max_results: int
     fetch_pages: int
+
+
+class ExcludedSource(Exception):
+    """The Oracle's answer rests on a page that must not be read; it is none."""
 
 
 class Asker(Protocol):
@@ -60,16 +65,20 @@ class Answered:
 
 
 async def research(policy: ResearchPolicy, subject: TrustedSubject, question: str, tokens: tuple[Token, ...], ask: Asker) -> Answered:
-    """An Oracle's answer to a question, and the evidence for it."""
+    """An Oracle's answer to a question, and the evidence for it.
+
+    Raises:
+        ExcludedSource: its provider's own search gave it a page of an excluded domain, as the page itself showed.
+    """
     if policy.native:
         return await _natively(policy, subject, question, tokens, ask)
     hits = await _search(policy, subject, question, ask)
-    results, times = await _read(policy, hits, ask)
+    results, read = await _read(policy, hits, ask)
     message = OracleMessage.of(subject, question, results)
     answer = await ask("oracle", message, lambda reply: replies.oracle_answer(_text(reply), tokens, results))
     assert answer is not None
     kept = evidence.keep(answer.evidence, evidence.held_results(results))
-    return Answered(answer.token, answer.basis, tuple(KeptItem(item, times[item.url]) for item in kept))
+    return Answered(answer.token, answer.basis, tuple(KeptItem(item, read.get(item.text_digest, hits.times[item.url])) for item in kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +118,25 @@ def _merged(found: Sequence[tuple[Found, int]], most: int) -> _Hits:
     return _Hits(_numbered(item for item, _ in best), {item.url: at for item, at in best})
 
 
-async def _read(policy: ResearchPolicy, hits: _Hits, ask: Asker) -> tuple[tuple[ResultItem, ...], dict[str, int]]:
-    """The hits with their pages' text where it could be fetched. A page that leads to an excluded domain is left out."""
+async def _read(policy: ResearchPolicy, hits: _Hits, ask: Asker) -> tuple[tuple[ResultItem, ...], dict[Digest, int]]:
+    """The hits, with their pages' text after the search's own where it could be fetched, and when each passage of a page was retrieved.
+
+    A page that leads to an excluded domain is left out.
+    """
     pages, at = await _pages([item.url for item in hits.results[: policy.fetch_pages]], ask)
-    times, results = dict(hits.times), []
+    results = []
     for item in hits.results:
         page = pages.get(item.url)
-        if page is not None and page.problem == EXCLUDED:
-            continue
-        if page is not None and page.text.strip():
-            times[item.url] = at
-            results.append(item.model_copy(update={"text": page.text}))
-        else:
+        if page is None:
             results.append(item)
-    return _numbered(results), times
+        elif page.problem != EXCLUDED:
+            texts = (text for text in (item.text, page.text) if text.strip())
+            results.append(item.model_copy(update={"text": evidence.PASSAGES.join(texts)}))
+    return _numbered(results), _retrieved(pages, at)
+
+
+def _retrieved(pages: Mapping[str, Page], at: int) -> dict[Digest, int]:
+    return {sha256(passage.encode()): at for page in pages.values() for passage in evidence.passages(page.text)}
 
 
 async def _pages(urls: Sequence[str], ask: Asker) -> tuple[dict[str, Page], int]:
@@ -151,14 +165,11 @@ async def _natively(policy: ResearchPolicy, subject: TrustedSubject, question: s
     sources = said.browsed.sources if said.browsed is not None else ()
     cited = dict.fromkeys(sources[item.result - 1] for item in answer.evidence)
     pages, read_at = await _pages([source.url for source in cited if not source.whole][: policy.fetch_pages], ask)
-    barred = {url for url, page in pages.items() if page.problem == EXCLUDED}
-    held = [place for place in evidence.held_sources(sources, pages) if place.url not in barred]
-    kept = evidence.keep(answer.evidence, held)
-    return Answered(
-        answer.token,
-        answer.basis,
-        tuple(KeptItem(item, read_at if item.url in pages and pages[item.url].text else at) for item in kept),
-    )
+    if any(page.problem == EXCLUDED for page in pages.values()):
+        raise ExcludedSource
+    kept = evidence.keep(answer.evidence, evidence.held_sources(sources, pages))
+    read_then = _retrieved(pages, read_at)
+    return Answered(answer.token, answer.basis, tuple(KeptItem(item, read_then.get(item.text_digest, at)) for item in kept))
 
 
 def _numbered(results: Iterable[ResultItem]) -> tuple[ResultItem, ...]:

@@ -11,8 +11,9 @@ from deep20ray_artifacts.schemas import CALLS
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
 from deep20ray_cluster.plan import REUSE_POLICY, Plan, PlannedRun, PlannedTrial, fetch_policy, search_backend
-from deep20ray_cluster.prices import cost_of, total
+from deep20ray_cluster.prices import total
 from deep20ray_cluster.records import read_audit, read_outcome
+from deep20ray_cluster.spending import is_free, known_cost
 
 Rows = dict[str, list[dict[str, Any]]]
 """Rows by table name."""
@@ -209,20 +210,21 @@ def _calls(plan: Plan, run: PlannedRun, events: list[Event]) -> Iterator[_Call]:
         if cause is None and end is not None and end.kind == "reply" and (event.attempt, event.ask) < newest[event.turn, event.call]:
             # The sweep stopped at this fault, quota or a credential say, and the call was made again in the same attempt.
             cause = end.body["type"].lower() if is_fault(read_outcome(end.body)) else None
+        if cause is None and event.attempt < newest[event.turn, event.call][0]:
+            # It followed from a call that a repair made anew, and so was made anew with it.
+            cause = next((failures[key] for key in failures if key[1] == event.turn and key[0] >= event.attempt), None)
         again = event.attempt < last or (event.attempt, event.ask) < newest[event.turn, event.call]
         state = "lost" if end is None or end.kind == "lost" else "superseded" if cause and again else "terminal"
         audit = read_audit(end.body) if end is not None and end.kind == "reply" else None
         key = {"trial_id": event.trial, "attempt": event.attempt, "turn": event.turn, "call": event.call, "ask": event.ask, "state": state}
         outcome = "lost" if audit is None or end is None else end.body["type"].lower()
-        yield _Call(
-            key, event.body["message_sha256"], audit, outcome, cause, _cost(plan, run, event.call, audit), _prompt(plan, event.call)
-        )
+        yield _Call(key, event.body["message_sha256"], audit, outcome, cause, _cost(plan, run, event.call, end), _prompt(plan, event.call))
 
 
-def _cost(plan: Plan, run: PlannedRun, call: str, audit: Audit | None) -> int | None:
-    if audit is None:
-        return None
-    return cost_of(plan.document, run.id, call, audit.usage, audit.reported_cost_microusd)
+def _cost(plan: Plan, run: PlannedRun, call: str, end: Event | None) -> int | None:
+    if end is None or end.kind != "reply":
+        return 0 if is_free(plan.document, call) else None
+    return known_cost(plan.document, run.id, call, read_outcome(end.body), read_audit(end.body))
 
 
 def _prompt(plan: Plan, call: str) -> tuple[str, str] | None:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deep20ray_actors.outcomes import Audit, Credentials, Outcome, QuotaExhausted, is_fault
+from deep20ray_actors.outcomes import Audit, Outcome, is_fault
 from deep20ray_cluster.journal import Event
-from deep20ray_cluster.prices import cost_of, is_search
+from deep20ray_cluster.prices import cost_of, is_search, search_fee
 from deep20ray_cluster.records import read_audit, read_outcome
 from deep20ray_cluster.worst_case import Quote, charged
 
@@ -44,22 +44,29 @@ def spending(document: Mapping[str, Any], events: Iterable[Event]) -> Spending:
             case "reply":
                 outcome, audit = read_outcome(event.body), read_audit(event.body)
                 cost = known_cost(document, event.run, event.call, outcome, audit)
-                found.count(event.run, charged(cost, audit, begun.pop(key, None)))
+                quote = begun.pop(key, None)
+                found.count(event.run, 0 if is_free(document, event.call) else charged(cost, audit, quote))
             case "lost":
-                found.count(event.run, charged(None, None, begun.pop(key, None)))
+                quote = begun.pop(key, None)
+                found.count(event.run, 0 if is_free(document, event.call) else charged(None, None, quote))
             case "withheld":
                 found.withheld[event.run, event.trial] = event.body["worst_microusd"]
             case _:
                 pass
     for key, quote in begun.items():  # in flight when their driver died
-        found.count(key[0], charged(None, None, quote))
+        found.count(key[0], 0 if is_free(document, key[4]) else charged(None, None, quote))
     return found
 
 
+def is_free(document: Mapping[str, Any], call: str) -> bool:
+    """Whether calls of that kind cost nothing, whatever becomes of them: pages, and searches without a fee."""
+    return call == "pages" or (is_search(call) and search_fee(document) == 0)
+
+
 def known_cost(document: Mapping[str, Any], run: str, call: str, outcome: Outcome, audit: Audit) -> int | None:
-    """A reply's cost, or None where it is unknown: a failed search tells no meters, and may have been billed all the same."""
-    if isinstance(outcome, QuotaExhausted | Credentials):
-        return audit.reported_cost_microusd or 0  # turned away at the door
+    """What became of a call in micro-dollars, or None where that is unknown: a search that broke off may have been billed all the same."""
+    if is_fault(outcome) and audit.reported_cost_microusd is None and (is_free(document, call) or audit.unbilled >= audit.wire_tries):
+        return 0
     if is_search(call) and is_fault(outcome):
         return audit.reported_cost_microusd
     return cost_of(document, run, call, audit.usage, audit.reported_cost_microusd)

@@ -36,7 +36,7 @@ from deep20ray_cluster.memory import LostCall, Memory, Reply
 from deep20ray_cluster.plan import PlannedTrial
 from deep20ray_cluster.pools import Lost
 from deep20ray_cluster.records import reply_body
-from deep20ray_cluster.research import KeptItem, ResearchPolicy, research
+from deep20ray_cluster.research import Answered, ExcludedSource, KeptItem, ResearchPolicy, research
 
 MAX_REPLIES = 3
 """An adjudicator's first answer and at most two byte-equal re-asks."""
@@ -161,7 +161,7 @@ class Table:
         items: tuple[EvidenceItem, ...] = ()
         while isinstance(step := decide(**known), Consult):
             if step.role is Role.ORACLE:
-                answered = await research(self._policy, self._trial.subject.trusted, ask.question, self._edition.tokens, self._ask_oracle)
+                answered = await self._research(ask)
                 token, basis = answered.token, answered.basis
                 items = tuple(kept.item.item for kept in answered.kept)
                 facts["evidence"] = [_evidence_row(kept) for kept in answered.kept]
@@ -171,6 +171,13 @@ class Table:
             facts |= {step.role.value: token.value, f"{step.role.value}_basis": basis.value}
         assert isinstance(step, Final)
         return step.token, facts | {"path": step.path.value}
+
+    async def _research(self, ask: Ask) -> Answered:
+        try:
+            return await research(self._policy, self._trial.subject.trusted, ask.question, self._edition.tokens, self._ask_oracle)
+        except ExcludedSource:
+            # It is the answer that can't be taken, so it is the Oracle that a repair asks anew.
+            raise Infrastructure(self._turn, "oracle", "excluded_source") from None
 
     async def _ask_oracle(
         self, call: str, message: Message, read: Callable[[Reply], _Parsed | None], *, tolerant: bool = False

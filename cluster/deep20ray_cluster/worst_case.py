@@ -87,7 +87,8 @@ def input_bound(message: ChatMessage, prompt: PromptTexts, tokens: tuple[Token, 
 def charged(cost: int | None, audit: Audit | None, quote: Quote | None) -> int | None:
     """What a call that was sent counts as.
 
-    A throttled wire try is billed by nobody. Any other that brought no reply may have been, and stays at its worst case.
+    A wire try that never connected, or was answered by an error's status, is billed by nobody. Any other that brought no reply, such as one
+    that broke off, may have been, and stays at its worst case.
 
     Args:
         cost: of the reply, where it is known.
@@ -99,7 +100,7 @@ def charged(cost: int | None, audit: Audit | None, quote: Quote | None) -> int |
     """
     if audit is None:
         return None if quote is None else quote.total
-    tries = max(0, audit.wire_tries - audit.throttles - (0 if cost is None else 1 + audit.resumptions))
+    tries = max(0, audit.wire_tries - audit.unbilled - (0 if cost is None else 1 + audit.resumptions))
     if not tries:
         return cost or 0
     return None if quote is None else (cost or 0) + quote.each * tries

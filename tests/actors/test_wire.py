@@ -96,7 +96,7 @@ def test_throttled_then_served(httpserver: HTTPServer) -> None:
     seen = answers(httpserver, reply(429, {"error": {}}, Retry_After="3"), reply(429, {"error": {}}, Retry_After_Ms="200"), reply())
     time = FakeTime()
     result = run(route(base_url=httpserver.url_for("/v1")), time)
-    assert result.outcome == Completed("{}") and len(seen) == result.audit.wire_tries == 3 and result.audit.throttles == 2
+    assert result.outcome == Completed("{}") and len(seen) == result.audit.wire_tries == 3 and result.audit.throttles == result.audit.unbilled == 2
     assert time.sleeps == [3.0, 1.0] and result.audit.latency_ms == 4000
     assert len({request.data for request in seen}) == 1
 
@@ -233,13 +233,26 @@ def test_a_search_too_is_sent_by_the_one_retry_loop_alone() -> None:
             config = route(Role.ORACLE, search=SearchConfig(url, attempts=2))
             (result,) = await results_of(host(Role.ORACLE, config), [call(SearchMessage(query="x"))])
             assert isinstance(result.outcome, Transport) and result.audit.wire_tries == len(connections) == 2
+            assert result.audit.unbilled == 0, "the request may have arrived"
 
     asyncio.run(main())
 
 
 def test_nobody_listens() -> None:
-    outcome = run(route()).outcome
-    assert isinstance(outcome, Transport) and "can't be reached" in outcome.detail
+    result = run(route())
+    assert isinstance(result.outcome, Transport) and "can't be reached" in result.outcome.detail
+    assert result.audit.unbilled == result.audit.wire_tries == 3, "nothing was ever sent"
+
+
+@pytest.mark.parametrize(
+    ("replied", "unbilled"),
+    [((503, b"busy"), 3), ((400, {"error": {}}), 1), ((402, {"error": {}}), 1), ((200, b"<html>"), 0), ((200, {"error": {"code": 502}}), 0)],
+)
+def test_an_error_s_status_is_charged_by_nobody_and_an_error_inside_a_200_may_be(
+    httpserver: HTTPServer, replied: tuple[int, Any], unbilled: int
+) -> None:
+    answers(httpserver, reply(*replied))
+    assert run(route(base_url=httpserver.url_for("/v1"))).audit.unbilled == unbilled
 
 
 def test_an_address_that_is_none_is_rejected_at_once() -> None:

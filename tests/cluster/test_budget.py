@@ -11,7 +11,18 @@ import pytest
 import deep20ray_cohorts
 from deep20ray.answers import Role
 from deep20ray_actors.messages import GuesserMessage, Message, PagesMessage, SearchMessage
-from deep20ray_actors.outcomes import CallResult, Completed, Found, Outcome, QuotaExhausted, ServerFault, Throttled, Usage
+from deep20ray_actors.outcomes import (
+    CallResult,
+    Completed,
+    Fetched,
+    Found,
+    Outcome,
+    QuotaExhausted,
+    ServerFault,
+    Throttled,
+    Transport,
+    Usage,
+)
 from deep20ray_cluster.budget import Budget, Closed, Ticket, Withheld, check_budget, missing_prices
 from deep20ray_cluster.errors import SweepError
 from deep20ray_cluster.gates import Gate
@@ -39,8 +50,8 @@ def plan(head: str = "", more: str = PRICES, change: Callable[[str], str] = lamb
     return resolve(parse_sweep(text, "s.toml"), deep20ray_cohorts.load("core-1.1"), datetime(2026, 12, 1, tzinfo=UTC))
 
 
-def result(usage: Usage, outcome: Outcome | None = None, tries: int = 1, throttles: int = 0) -> CallResult:
-    return CallResult(0, outcome or Completed("x"), replace(audit(usage), wire_tries=tries, throttles=throttles))
+def result(usage: Usage, outcome: Outcome | None = None, tries: int = 1, unbilled: int = 0) -> CallResult:
+    return CallResult(0, outcome or Completed("x"), replace(audit(usage), wire_tries=tries, unbilled=unbilled))
 
 
 def budget(made: Plan, *events: Event) -> Budget:
@@ -244,7 +255,7 @@ async def test_a_call_is_journalled_with_its_worst_case_and_settled_by_its_reply
         (Lost(), WORST),
         (result(Usage(), Throttled("429"), 4, 4), 0),
         (result(Usage(), ServerFault("x"), 2), WORST // 2),
-        (result(Usage(), QuotaExhausted("x"), 2), WORST // 4),
+        (result(Usage(), QuotaExhausted("x"), 2, 1), WORST // 4),
     ],
 )
 async def test_lost_and_failed_calls_stay_at_what_they_may_have_cost(answer: CallResult | Lost, spent: int) -> None:
@@ -315,6 +326,22 @@ def test_what_was_lost_without_a_budget_can_not_be_counted_and_is_refused() -> N
         Budget.of(made, [bare])
     other = plan(more=SECOND + "max_cost_usd = 1\n" + PRICES)
     assert Budget.of(other, [event(other, "started")]) is not None, "it was another model's"
+
+
+def test_what_costs_nothing_or_was_charged_by_nobody_never_hinders_a_budget_that_is_set_later() -> None:
+    made = plan(head="max_cost_usd = 1")
+    pages = CallResult(0, Fetched(()), audit(Usage(0, 0, 0, 0, 0, 0, pages=3)))
+    refused = result(Usage(), Transport("x"), tries=4, unbilled=4)
+    for events in (
+        [event(made, "started", call="pages"), reply(made, pages, call="pages")],
+        [event(made, "started", call="pages")],
+        [event(made, "started", call="search-2"), reply(made, result(Usage(), ServerFault("x"), tries=4), call="search-2")],
+        [event(made, "started", call="search"), event(made, "lost", call="search")],
+        [event(made, "started"), reply(made, refused)],
+    ):
+        assert budget(made, *events).ledger.total.spent == 0
+    late = [event(made, "started"), reply(made, result(Usage(100, 0, 0, 0, 10, 0), tries=2, unbilled=1))]
+    assert budget(made, *late).ledger.total.spent == 200
 
 
 def test_what_was_withheld_stays_so_until_the_limit_is_raised_or_the_call_was_made() -> None:

@@ -210,12 +210,12 @@ def page(url: str, text: str = TEXT, problem: str | None = None) -> Page:
     return Page(url, url, text, problem)
 
 
-async def test_the_first_pages_are_read_and_stand_in_for_what_the_search_gave_of_them() -> None:
+async def test_the_first_pages_are_read_and_stand_after_what_the_search_gave_of_them() -> None:
     desk = Desk(roles(pages=lambda urls: Fetched(tuple(page(url) for url in urls))))
     await play(desk, MemoryJournal(), policy=POLICY)
     (asked,), (message,) = messages(desk, PagesMessage), messages(desk, OracleMessage)
     assert asked.urls == ("https://a.example/1", "https://b.example/2")
-    assert [item.text for item in message.results] == [TEXT, TEXT, "Held by a string."]
+    assert [item.text for item in message.results] == [f"A kite flies.\n...\n{TEXT}", f"Kites are toys.\n...\n{TEXT}", "Held by a string."]
 
 
 @pytest.mark.parametrize("how", [Rejected("internal"), Fetched((page("https://a.example/1", "", "too long"),)), Fetched(())])
@@ -229,13 +229,17 @@ async def test_a_page_that_leads_to_an_excluded_address_is_left_out() -> None:
     assert [(item.number, item.url) for item in message.results] == [(1, "https://b.example/2"), (2, "https://c.example/3")]
 
 
-async def test_an_excerpt_of_a_page_is_verified_and_has_the_page_s_time() -> None:
+async def test_an_excerpt_has_the_time_of_the_text_that_it_stands_in_and_stands_in_one_passage() -> None:
     message, kept = await reviewed(
         POLICY,
         pages=lambda urls: Fetched(tuple(page(url) for url in urls)),
-        evidence=[{"result": 1, "excerpt": "a kite flies on a  string"}, {"result": 3, "excerpt": "Held by a string."}],
+        evidence=[
+            {"result": 1, "excerpt": "a kite flies on a  string"},
+            {"result": 2, "excerpt": "Kites are toys."},
+            {"result": 1, "excerpt": "A kite flies. ... The whole page"},
+        ],
     )
-    assert [item.excerpt for item in message.evidence] == ["a kite flies on a string", "Held by a string."]
+    assert [item.excerpt for item in message.evidence] == ["a kite flies on a string", "Kites are toys."]
     assert [row["verified"] for row in kept] == [True, True]
     assert kept[0]["retrieved_at"] > kept[1]["retrieved_at"], "the page was read after the search"
 
@@ -293,13 +297,19 @@ async def test_a_summary_can_not_carry_an_answer() -> None:
     assert message.evidence == ()
 
 
-async def test_an_excluded_page_is_no_evidence() -> None:
-    message, _ = await reviewed(
-        NATIVE,
-        native=browsed(("https://a.example/1", "flies on a string")),
-        pages=lambda urls: Fetched(tuple(page(url, "", EXCLUDED) for url in urls)),
-    )
-    assert message.evidence == ()
+async def test_an_answer_that_rests_on_an_excluded_page_is_none_and_repair_asks_the_oracle_anew() -> None:
+    """Its address showed only behind a redirect; the model has read the page all the same."""
+    excluded = Fetched((page("https://a.example/1", "", EXCLUDED),))
+    desk, journal = Desk(roles(native=browsed(("https://a.example/1", "flies on a string")), pages=lambda urls: excluded)), MemoryJournal()
+    with pytest.raises(Infrastructure) as error:
+        await play(desk, journal, policy=NATIVE)
+    assert (error.value.call, error.value.cause) == ("oracle", "excluded_source")
+    failure = {"cause": error.value.cause, "detail": ""}
+    journal.note(Event(TRIAL.run_id, TRIAL.id, 1, 1, "infrastructure", "oracle", 0, 1, failure))
+    journal.note(Event(TRIAL.run_id, TRIAL.id, 2, 0, "attempt", "", 0, 2, {"of": 3}))
+    desk = Desk(roles(native=browsed(("https://b.example/2", "few words of"))))
+    await play(desk, journal, Memory.of(journal.events), policy=NATIVE)
+    assert [type(message).__name__ for _, message, _ in desk.sent][:2] == ["ResearchMessage", "PagesMessage"]
 
 
 @pytest.mark.parametrize(

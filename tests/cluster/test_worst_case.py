@@ -73,8 +73,8 @@ def test_searches_and_pages() -> None:
     assert ToolTerms(Fraction(0), 4).quote(SearchMessage(query="x")).total == 0
 
 
-def tried(tries: int, throttles: int = 0, resumptions: int = 0) -> Audit:
-    return replace(audit(), wire_tries=tries, throttles=throttles, resumptions=resumptions)
+def tried(tries: int, unbilled: int = 0, resumptions: int = 0) -> Audit:
+    return replace(audit(), wire_tries=tries, unbilled=unbilled, resumptions=resumptions)
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def tried(tries: int, throttles: int = 0, resumptions: int = 0) -> Audit:
     [
         (7, tried(1), 7),
         (7, tried(3), 7 + 2 * 100),
-        (7, tried(3, throttles=2), 7),
+        (7, tried(3, unbilled=2), 7),
         (7, tried(3, resumptions=2), 7),
         (0, tried(1), 0),
         (None, tried(1), 100),
         (None, tried(5), 500),
-        (None, tried(5, throttles=5), 0),
-        (None, tried(5, throttles=3), 200),
+        (None, tried(5, unbilled=5), 0),
+        (None, tried(5, unbilled=3), 200),
         (None, tried(0), 0),
         (None, None, 500),
     ],
@@ -99,7 +99,7 @@ def test_what_a_call_counts_as(cost: int | None, made: Audit | None, counts: int
 
 def test_a_call_without_a_quote_counts_as_its_cost_or_is_unknown() -> None:
     assert charged(7, tried(1), None) == 7
-    assert charged(None, tried(2, throttles=2), None) == 0
+    assert charged(None, tried(2, unbilled=2), None) == 0
     assert charged(None, tried(1), None) is None and charged(None, None, None) is None
 
 

@@ -7,7 +7,7 @@ explicit timeouts, no limit on connections (the leases are the limit), a cap on 
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.cookiejar import DefaultCookiePolicy
 
 import aiohttp
@@ -33,6 +33,7 @@ class Trail:
     seed_sent: bool = False
     tries: int = 0
     throttles: int = 0
+    unbilled: int = 0
     resumptions: int = 0
     """How often a paused turn was gone on with."""
     spent: Usage | None = None
@@ -82,6 +83,7 @@ class HttpTransport:
             reading = await self._try(request, way)
             if isinstance(reading.outcome, Throttled):
                 trail.throttles += 1
+            trail.unbilled += reading.unbilled or isinstance(reading.outcome, Throttled)
             if not reading.retry or attempt >= way.attempts:
                 return reading
             if (reading.wait or 0.0) > WAIT_MAX:
@@ -106,11 +108,12 @@ class HttpTransport:
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, aiohttp.InvalidURL):
             return Reading(Rejected("base_url is not an http(s) address; correct it in the sweep file"))
         except (httpx.HTTPError, aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
-            return Reading(Transport(_words(error)), retry=True)
+            return Reading(Transport(_words(error)), retry=True, unbilled=_unconnected(error))
         if reply is None:
             # Another try would be as long, and would be paid for again.
             return Reading(Malformed(f"the reply is longer than {self._reply_max} bytes"))
-        return way.read(reply)
+        reading = way.read(reply)
+        return replace(reading, unbilled=True) if reply.status >= 400 else reading
 
     async def _fetch(self, request: WireRequest, way: Way) -> WireReply | None:
         """The whole reply, or None if it is too long."""
@@ -154,6 +157,11 @@ def _too_long(reading: Reading) -> Reading:
     status = getattr(reading.outcome, "status", None)
     words = f"the provider asks to wait {reading.wait:.0f} s (status {status}), longer than a call waits; resume later"
     return Reading(Throttled(words, status, reading.wait))
+
+
+def _unconnected(error: BaseException) -> bool:
+    """Whether nothing was sent, because no connection was made."""
+    return isinstance(error.__cause__ or error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
 
 
 def _words(error: BaseException) -> str:

@@ -67,6 +67,8 @@ class Reading:
     finish_reason: str | None = None
     reasoning: str | None = field(default=None, repr=False)
     reported_cost_microusd: int | None = None
+    unbilled: bool = False
+    """Whether nobody can have been charged: no connection was made, or the reply's status was an error's."""
     paused: tuple[Any, ...] | None = field(default=None, repr=False)
     """All that a turn held so far, verbatim, if the provider paused it and it may be gone on with; ``outcome`` is what it amounts to
     if it isn't."""
@@ -120,7 +122,7 @@ _STATUS_OF_CODE = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
 }
-_DAILY = re.compile(r"requests per day|per-day|\(RPD\)|limit: 0\b")
+_DAILY = re.compile(r"\b(?:requests|tokens) per day\b|\bper-day\b|\((?:RPD|TPD)\)|\blimit: 0(?![\d.]*[1-9])\b", re.IGNORECASE)
 _PARAMETERS = frozenset(
     {"model", "messages", "temperature", "top_p", "seed", "reasoning_effort", "max_tokens", "max_completion_tokens", "response_format"}
 )
