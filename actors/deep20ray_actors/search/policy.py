@@ -13,13 +13,24 @@ from deep20ray_actors.addresses import usable_address
 _PORTS = frozenset({80, 443})
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
-_PRIVATE_ENDS = frozenset({"localhost", "local", "internal", "localdomain", "lan", "home", "corp", "arpa", "onion"})
+# Names kept for special use, but for "example", which leads nowhere, and those that networks use within. What a name resolves to is
+# judged besides.
+_PRIVATE_ENDS = frozenset(
+    {
+        *("localhost", "local", "internal", "test", "invalid", "arpa", "onion", "alt"),
+        *("intranet", "private", "localdomain", "lan", "home", "corp", "mail", "cluster", "svc", "consul"),
+    }
+)
 _GLOBAL_V6 = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 # What the standard library, in one version or another, takes for global although it leads elsewhere: protocol assignments, relays
-# and tunnels to an IPv4 address of the sender's choice, documentation.
-_SPECIAL_V4 = tuple(IPv4Network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "192.175.48.0/24"))
-_SPECIAL_V6 = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
+# and tunnels to an IPv4 address of the sender's choice, sinks for what should not have been asked, documentation; and the one public
+# address at which a cloud's own host serves its guests.
+_SPECIAL_V4 = tuple(
+    IPv4Network(text)
+    for text in ("192.0.0.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.175.48.0/24", "168.63.129.16/32")
+)
+_SPECIAL_V6 = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"))
 
 
 def refusal(url: URL | str, *, loopback: bool = False) -> str | None:

@@ -13,11 +13,29 @@ PRIVATE = [
     *("127.0.0.1", "127.255.0.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254", "169.254.0.1"),
     *("100.64.0.1", "100.127.255.255", "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255"),
     *("192.0.0.1", "192.0.0.9", "192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.7", "192.88.99.1"),
+    *("168.63.129.16", "64:ff9b::a83f:8110", "192.31.196.1", "192.52.193.1", "192.175.48.6"),
+    *("2620:4f:8000::1", "2620:4f:8000:ffff::1"),
     *("::", "::1", "fe80::1", "fe80::1%eth0", "fec0::1", "fc00::1", "fd00:ec2::254", "ff02::1", "ff0e::1", "2001:db8::1", "100::1"),
     *("::ffff:127.0.0.1", "::ffff:8.8.8.8", "::ffff:10.0.0.1", "::127.0.0.1", "::8.8.8.8", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe"),
     *("64:ff9b:1::1", "2002:7f00:1::", "2002:808:808::1", "2001:0:7f00:1::", "2001::1", "5f00::1", "4000::1", "2606:4700::1%eth0"),
 ]
-PUBLIC = ["8.8.8.8", "1.1.1.1", "172.15.0.1", "100.63.0.1", "223.255.255.255", "2606:4700::1111", "2a00::1", "64:ff9b::808:808"]
+PUBLIC = [
+    "8.8.8.8",
+    "168.63.129.15",
+    "168.63.129.17",
+    "2620:4f:8001::1",
+    "1.1.1.1",
+    "172.15.0.1",
+    "100.63.0.1",
+    "223.255.255.255",
+    "2606:4700::1111",
+    "2a00::1",
+    "64:ff9b::808:808",
+]
+
+
+PRIVATE_ENDS = ["localhost", "local", "internal", "intranet", "private", "lan", "home", "corp", "mail", "test", "invalid", "alt", "onion"]
+PRIVATE_ENDS += ["arpa", "localdomain", "cluster", "svc", "consul"]
 
 
 @pytest.mark.parametrize("address", PRIVATE)
@@ -54,6 +72,8 @@ def test_loopback_is_reached_on_any_port_only_where_it_is_allowed() -> None:
         *("http://[64:ff9b::127.0.0.1]/", "http://[2002:7f00:1::]/", "http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/", "http://[::1"),
         *("http://localhost/", "http://localhost./", "http://LOCALHOST/", "http://a.localhost/", "http://intranet/", "http://metadata/"),
         *("http://metadata.google.internal/", "http://printer.local/", "http://1.0.0.127.in-addr.arpa/", "http://x.onion/"),
+        *(f"http://a.{end}{dot}/" for end in PRIVATE_ENDS for dot in ("", ".")),
+        *("http://A.INTRANET/", "http://a.default.svc/", "http://a.svc.cluster.local/", "http://router.home.arpa/"),
         *("http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/", "http://2852039166/", "http://example.0x7f/"),
         *("http://user@a.example/", "http://user:pass@a.example/", "http://@a.example/", "http://a.example@127.0.0.1/"),
         *("http://a.example:8080/", "https://a.example:22/", "http://a.example:0/", "http://a.example:99999/", "http://a.example:x/"),
@@ -73,6 +93,7 @@ def test_refused_addresses(url: str) -> None:
     [
         *("http://a.example/", "https://a.example", "HTTPS://A.Example./x?y=%20#z", "https://a.example:443/", "http://a.example:443/"),
         *("http://bücher.example/ü", "https://8.8.8.8/", "https://[2606:4700::1111]/", "http://_x.a-b.example/", "http://1.a.example/"),
+        *("http://svc.example/", "http://test.a.example/", "http://intranet.example.org/", "http://a.testing/"),
         *("http://xn--bcher-kva.example/", "https://a.example/https://127.0.0.1/", "https://a.example/?@127.0.0.1"),
     ],
 )
