@@ -189,7 +189,7 @@ def _table() -> list[Opening]:
         ("guesser", "told the statements", "statements", "guesser", lambda known: known.last("oracle")),
         ("guesser", "told the wire tries", "retries", "guesser", lambda known: known.audits("wire_tries")),
         ("guesser", "told the time", "latency", "guesser", lambda known: known.audits("latency_ms")),
-        ("guesser", "told the cost", "usage, cost, caches", "guesser", lambda known: known.audits("reported_cost_microusd")),
+        ("guesser", "told the usage", "usage, cost, caches", "guesser", lambda known: known.audits("usage")),
         ("guesser", "told how many replies could not be read", "re-asks", "guesser", lambda known: str(len(known.replies))),
         ("oracle", "told earlier tokens", "earlier answers", "oracle", lambda known: known.tokens),
         ("oracle", "told how many actions there were", "history", "oracle", lambda known: str(len(known.table._actions))),
