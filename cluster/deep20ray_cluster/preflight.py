@@ -7,9 +7,9 @@ key, model, feature or price is missing. The calls cost what they cost.
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -20,8 +20,10 @@ from deep20ray.canonical import Digest
 from deep20ray.game import View
 from deep20ray.subjects import TrustedSubject
 from deep20ray_actors import replies
+from deep20ray_actors.config import Dialect
 from deep20ray_actors.messages import GuesserMessage, JudgeMessage, Message, ReviewerMessage, ToolMessage, ValidatorMessage
-from deep20ray_actors.outcomes import Call, CallResult, Completed, Fetched, ServerFault, Throttled, Transport, is_fault
+from deep20ray_actors.outcomes import Call, CallResult, Completed, Fetched, Outcome, ServerFault, Throttled, Transport, is_fault
+from deep20ray_actors.providers.features import SUPPORT, Feature, Support
 from deep20ray_cluster.budget import missing_prices, uncapped
 from deep20ray_cluster.driver import Options
 from deep20ray_cluster.folder import descendants, end_processes
@@ -35,7 +37,7 @@ from deep20ray_cluster.ray_local import session_in_use, starters
 from deep20ray_cluster.research import research
 from deep20ray_cluster.routes import PAGES_GATE, SEARCH_GATE, account_of, credentials_of, guesser_route, routes_of, seconds_of
 from deep20ray_cluster.simulation import simulator_for
-from deep20ray_cluster.sweep import Model, Sweep
+from deep20ray_cluster.sweep import SUPPORT_ROLES, Model, Sweep
 
 SUBJECT = TrustedSubject("paper clip", ("paperclip",), "The general kind: a bent wire that holds sheets of paper. Not a binder clip.")
 QUESTION = "Is it smaller than a car?"
@@ -43,7 +45,7 @@ _GUESS = Guess("paper clip", "The small bent wire that holds sheets of paper tog
 _SEED = 1
 _Parsed = TypeVar("_Parsed")
 
-_SEARCHES_ALWAYS = re.compile(r"search-preview|:online$|(^|/)sonar|deep-research", re.IGNORECASE)
+_SEARCHES_ALWAYS = re.compile(r"search-(preview|api)|:online(:|$)|(^|/)sonar(-(pro|reasoning)[^/]*)?$|deep-research", re.IGNORECASE)
 """Models that are known to search by themselves, with no way to switch it off."""
 
 
@@ -96,7 +98,24 @@ def preflight(sweep: Sweep, base: Path, options: Options) -> Report:
             leftovers.callback(lambda: end_processes([process for process in descendants() if process not in before]))
         pools = {role: Pool(role.value, start) for role, start in starters(routes_of(plan, credentials, simulator())).items()}
         checks = asyncio.run(_checks(plan, pools))
-    return Report((*_unpriced(plan), *checks))
+    return Report((*_unpriced(plan), *_features(plan), *checks))
+
+
+def _features(plan: Plan) -> Iterator[Check]:
+    """What a sweep asks for and a protocol doesn't have."""
+    roles: list[tuple[str, Model]] = [(f"guesser {model.id}", model) for model in plan.sweep.models]
+    roles += [(role.value, plan.sweep.support.of(role)) for role in SUPPORT_ROLES]
+    for what, model in roles:
+        support = _support(plan.sweep, model)
+        if model.send_seed and not support[Feature.SEED].there:
+            yield Check(what, "note", f"its protocol has no sampling seed ({support[Feature.SEED].note}); every call's audit will say so")
+    if plan.sweep.search.kind == "native" and not _support(plan.sweep, plan.sweep.support.oracle)[Feature.SEARCH_CEILING].there:
+        yield Check("search", "note", "its provider's search has no ceiling; max_queries does not bound it")
+
+
+def _support(sweep: Sweep, model: Model) -> Mapping[Feature, Support]:
+    kind = sweep.accounts[model.account].kind
+    return SUPPORT[Dialect.OPENAI_CHAT if kind == "simulator" else Dialect(kind)]
 
 
 def _unpriced(plan: Plan) -> Iterator[Check]:
@@ -198,7 +217,7 @@ async def _oracle(plan: Plan, desk: _Desk) -> list[Check]:
             parsed.append(read(Reply(Digest(message.digest), result.outcome, result.audit, 0)))
             return parsed[-1]
 
-        checks.append(_read(what, result, reading))
+        checks.append(_made_up_for(_read(what, result, reading)) if tolerant else _read(what, result, reading))
         checks.extend(_notes(what, result) if not isinstance(message, ToolMessage) else ())
         if (not parsed or parsed[-1] is None) and not tolerant:
             raise _Ended
@@ -207,6 +226,11 @@ async def _oracle(plan: Plan, desk: _Desk) -> list[Check]:
     with suppress(_Ended):
         await research(research_policy(plan.sweep), SUBJECT, QUESTION, plan.edition.tokens, ask)
     return checks
+
+
+def _made_up_for(check: Check) -> Check:
+    """A failure that another call makes up for stops no trial."""
+    return replace(check, state="note") if check.state == "failed" else check
 
 
 class _Ended(Exception):
@@ -223,10 +247,19 @@ def _read(what: str, result: CallResult | Lost, read: Callable[[str], object]) -
         return _pages(what, result.outcome)
     text = result.outcome.text if isinstance(result.outcome, Completed) else ""
     if read(text) is None:
-        kind = "" if isinstance(result.outcome, Completed) else f" ({type(result.outcome).__name__.lower()})"
-        advice = "give it a model that keeps to the schema, or a higher max_output_tokens"
-        return Check(what, "failed", f"its reply can't be used{kind}; {advice}; {_facts(result)}")
+        return Check(what, "failed", f"its reply can't be used: {_unusable(result.outcome)}; {_facts(result)}")
     return Check(what, "ok", _facts(result))
+
+
+def _unusable(outcome: Outcome) -> str:
+    """Why a reply doesn't read, and what to do."""
+    if not isinstance(outcome, Completed):
+        return f"{type(outcome).__name__.lower()}; raise max_output_tokens, or choose another model"
+    if outcome.browsed is not None and outcome.browsed.barred:
+        return "its search returned an excluded page"
+    if outcome.browsed is not None and not outcome.browsed.searches:
+        return "it answered without a search that worked; choose another model, or another kind of search"
+    return "it is not the JSON that was asked for; choose a model that keeps to a schema"
 
 
 def _pages(what: str, fetched: Fetched) -> Check:

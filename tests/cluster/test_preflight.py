@@ -14,7 +14,7 @@ from deep20ray.actions import Ask
 from deep20ray.answers import Role
 from deep20ray_actors.config import LiteralCredential
 from deep20ray_cluster import preflight
-from deep20ray_cluster.plan import load_cohort, resolve
+from deep20ray_cluster.plan import Plan, load_cohort, resolve
 from deep20ray_cluster.pools import Pool
 from deep20ray_cluster.preflight import QUESTION, SUBJECT, Check, Report
 from deep20ray_cluster.routes import routes_of
@@ -48,13 +48,17 @@ async def _report(world: World, change: tuple[str, str], head: str) -> list[Chec
     provider = Provider([world], time.wait)
     runner, url = await provider.start()
     try:
-        sweep = parse_sweep(researching(sweep_text(url, head=head)).replace(*change), "s.toml")
-        plan = resolve(sweep, load_cohort(sweep, Path()), datetime(2026, 12, 1, tzinfo=UTC))
+        plan = _plan(researching(sweep_text(url, head=head)).replace(*change))
         routes = routes_of(plan, {role: LiteralCredential(f"key-{role}") for role in ROLES}, None)
         pools = {role: Pool(role.value, _starter(role, routes[role], time)) for role in Role}
         return [*preflight._unpriced(plan), *await preflight._checks(plan, pools)]
     finally:
         await runner.cleanup()
+
+
+def _plan(text: str) -> Plan:
+    sweep = parse_sweep(text, "s.toml")
+    return resolve(sweep, load_cohort(sweep, Path()), datetime(2026, 12, 1, tzinfo=UTC))
 
 
 def states(checks: dict[str, Check]) -> dict[str, str]:
@@ -98,9 +102,25 @@ def test_what_fails_is_named_with_its_cause_and_the_rest_is_tried_all_the_same(
     assert Report(tuple(checks.values())).exit_code == code
 
 
+@pytest.mark.parametrize("model", ["sonar-embed-7b", "gpt-5", "vendor/online-model", "deepsearcher"])
+def test_a_model_of_a_like_name_is_tried(model: str) -> None:
+    assert report(GOOD, ('model = "guesser"', f'model = "{model}"'))["guesser scripted"].state == "ok"
+
+
+def test_a_search_that_another_could_make_up_for_is_only_noted() -> None:
+    checks = report(replace(GOOD, faults={"search": ("500",) * 4}))
+    assert (checks["search"].state, checks["search-2"].state) == ("note", "failed"), "the last one must work if no other did"
+
+
+def test_a_feature_that_a_protocol_lacks_is_noted() -> None:
+    plan = _plan(sweep_text("http://127.0.0.1:9").replace('kind = "openai-chat"', 'kind = "anthropic"', 1))
+    (note,) = preflight._features(plan)
+    assert note.what == "guesser scripted" and "no sampling seed" in note.detail
+
+
 def test_a_search_server_that_refuses_json_is_named() -> None:
     checks = report(replace(GOOD, faults={"search": ("403",) * 9}))
-    assert checks["search"].detail.startswith("Rejected: the search server refuses JSON") and "oracle" not in checks
+    assert checks["search-2"].detail.startswith("Rejected: the search server refuses JSON") and "oracle" not in checks
 
 
 def test_an_adjudicator_that_does_not_keep_to_the_schema_fails_and_a_guesser_is_only_noted() -> None:
@@ -109,7 +129,18 @@ def test_an_adjudicator_that_does_not_keep_to_the_schema_fails_and_a_guesser_is_
     assert "not_json" in checks["guesser scripted"].detail and "can't be used" in checks["judge"].detail
 
 
-@pytest.mark.parametrize("model", ["gpt-4o-search-preview", "x-ai/grok:online", "perplexity/sonar-pro", "sonar", "o4-mini-deep-research"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "gpt-4o-search-preview",
+        "x-ai/grok:online",
+        "perplexity/sonar-pro",
+        "sonar",
+        "o4-mini-deep-research",
+        "gpt-5-search-api",
+        "x-ai/grok-4:online:nitro",
+    ],
+)
 def test_a_model_whose_search_can_not_be_switched_off_is_refused_without_a_call(model: str) -> None:
     checks = report(replace(GOOD, faults={"guesser": ("500",) * 9}), ('model = "guesser"', f'model = "{model}"'))
     assert checks["guesser scripted"].state == "failed" and "can't be switched off" in checks["guesser scripted"].detail

@@ -1,4 +1,4 @@
-"""What each dialect supports, as data: the table in docs/providers.md is made of it, and a test shows every entry.
+"""What each dialect supports, as data: preflight and the table in docs/providers.md are made of it, and a test shows every entry.
 
 Pure; no call is decided by it.
 """
@@ -72,13 +72,13 @@ _ABSENT: Mapping[tuple[Dialect, Feature], str] = {
     (_CHAT, Feature.SEARCH_CEILING): "no search",
     (_GEMINI, Feature.SEARCH_CEILING): _NO_FIELD,
     **{(dialect, Feature.PAUSED_TURN): _NO_PAUSE for dialect in (_CHAT, _RESPONSES, _GEMINI, _ROUTER)},
+    (_CHAT, Feature.COST): "OpenRouter's alone",
     (_RESPONSES, Feature.COST): _NO_FIELD,
     (_ANTHROPIC, Feature.COST): _NO_FIELD,
     (_GEMINI, Feature.COST): _NO_FIELD,
 }
 _NOTES: Mapping[tuple[Dialect, Feature], str] = {
     (_GEMINI, Feature.EFFORT): "none is a budget of 0",
-    (_CHAT, Feature.COST): "where the server says one",
     (_ROUTER, Feature.FINGERPRINT): "where the upstream has one",
     **{(dialect, Feature.STRUCTURED_OUTPUT): "not with its search" for dialect in (_ANTHROPIC, _GEMINI, _ROUTER)},
 }
