@@ -5,7 +5,6 @@ Tokens match exactly. Private text that is too long is cut. Nothing here raises,
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -20,6 +19,8 @@ EVIDENCE_MAX = 3
 QUERY_MAX = 200
 """Characters of a search query."""
 _REPLY_MAX = 200_000
+_REDIRECTOR = "vertexaisearch.cloud.google.com"
+"""Where Gemini's search hides its pages; it gives each one's host as its title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +74,18 @@ def researched_answer(text: str, tokens: Collection[Token], sources: Sequence[So
 
     Args:
         tokens: the edition's.
-        sources: what the tool returned; an excerpt from any other address is left out. Their numbers count from 1. A tool that hides
-            its pages behind redirects names their hosts as titles: there an address counts as the one source of its host.
+        sources: what the tool returned; an excerpt from any other address is left out. Their numbers count from 1. Where a page is
+            hidden behind a redirect and its title is its host, an address counts as the one source of its host.
     """
     numbers = {plain_address(source.url): number for number, source in enumerate(sources, start=1)}
-    hosts = Counter(source.title for source in sources)
-    hidden = {source.title: number for number, source in enumerate(sources, start=1) if source.title and hosts[source.title] == 1}
-    return _grounded(text, tokens, "url", lambda url: numbers.get(plain_address(url)) or hidden.get(host_of(url) or ""))
+    hidden = {number: source.title for number, source in enumerate(sources, start=1) if host_of(source.url) == _REDIRECTOR}
+
+    def number_of(url: str) -> int | None:
+        host = host_of(url) or ""
+        of_host = [number for number, title in hidden.items() if title and (host == title or host.endswith(f".{title}"))]
+        return numbers.get(plain_address(url)) or (of_host[0] if len(of_host) == 1 else None)
+
+    return _grounded(text, tokens, "url", number_of)
 
 
 def search_queries(text: str, ceiling: int) -> tuple[str, ...] | None:

@@ -5,6 +5,7 @@ Credentials are references (``env:NAME`` or ``file:PATH``), never values.
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -104,6 +105,7 @@ _KINDS_OF = {
 }
 
 
+_SEEDLESS = ("openai-responses", "anthropic")
 NATIVE_KINDS = ("openai-responses", "anthropic", "gemini", "openrouter")
 """Accounts whose provider has a web search of its own to give to the Oracle."""
 
@@ -147,6 +149,9 @@ class Search(_Settings):
     def _addressed(self) -> "Search":
         if self.kind == "simulator" and (self.query_target or self.fetch_pages):
             raise ValueError("the embedded simulator writes no queries and has no pages; leave query_target and fetch_pages out")
+        for why, names in _idle(self):
+            for name in self.model_fields_set.intersection(names):
+                raise ValueError(f"{name} does nothing with {why}; leave it out")
         if self.query_target > self.max_queries:
             raise ValueError("query_target must not be above max_queries, the ceiling")
         if self.kind == "searxng" and self.base_url is None:
@@ -168,6 +173,16 @@ class Search(_Settings):
     def address(self) -> str | None:
         """Where searches are sent, without the back-end's own path; None for the simulator's and the providers' own."""
         return self.base_url or _SEARCH_ADDRESSES.get(self.kind)
+
+
+def _idle(search: Search) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Settings that have no effect beside others, with the others' names."""
+    if search.fetch_pages == 0:
+        yield "fetch_pages = 0", ("page_chars", "page_seconds", "user_agent", "allow_loopback")
+    if search.kind == "native":
+        yield "kind native", ("max_results", "attempts", "try_seconds", "usd_per_thousand")
+    elif search.query_target == 0:
+        yield "query_target = 0", ("max_queries",)
 
 
 _SEARCH_ADDRESSES = {"brave": "https://api.search.brave.com/res/v1", "tavily": "https://api.tavily.com"}
@@ -249,8 +264,15 @@ class Sweep(_Settings):
         for model in (*self.models, *(self.support.of(role) for role in SUPPORT_ROLES)):
             if model.account not in self.accounts:
                 raise ValueError(f"model {model.model!r} names account {model.account!r}, which is not under [accounts]")
+            if "send_seed" in model.model_fields_set and self.accounts[model.account].kind in _SEEDLESS:
+                kind = self.accounts[model.account].kind
+                raise ValueError(f"model {model.model!r}: accounts of kind {kind} have no seed; leave send_seed out")
             if model.thinking is not None and self.accounts[model.account].kind != "anthropic":
                 raise ValueError(f"model {model.model!r}: thinking is a setting of accounts of kind anthropic; use effort")
+        played = {model.model for model in (*self.models, *(self.support.of(role) for role in SUPPORT_ROLES))}
+        for name in self.prices:
+            if name not in played:
+                raise ValueError(f"prices.{name}: no role is played by a model of that name; correct it, or put it into a prices_file")
         oracle = self.accounts[self.support.oracle.account].kind
         if self.search.kind == "native" and oracle not in NATIVE_KINDS:
             raise ValueError(f"search.kind native needs an Oracle's account of kind {' or '.join(NATIVE_KINDS)}, not {oracle}")

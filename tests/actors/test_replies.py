@@ -120,18 +120,22 @@ def test_never_raises_and_never_guesses(text: str) -> None:
 
 
 REDIRECTS = (
-    Source("https://redirect.example/a", "comets.example", "", whole=False),
-    Source("https://redirect.example/b", "moons.example", "", whole=False),
-    Source("https://redirect.example/c", "moons.example", "", whole=False),
+    Source("https://vertexaisearch.cloud.google.com/a", "comets.example", "", whole=False),
+    Source("https://vertexaisearch.cloud.google.com/b", "moons.example", "", whole=False),
+    Source("https://vertexaisearch.cloud.google.com/c", "moons.example", "", whole=False),
+    Source("https://elsewhere.example/page", "titles.example", "", whole=False),
 )
 
 
 @pytest.mark.parametrize(
     ("url", "numbers"),
     [
-        ("https://redirect.example/b", [2]),
+        ("https://vertexaisearch.cloud.google.com/b", [2]),
         ("https://comets.example/halley", [1]),
         ("https://www.comets.example/", [1]),
+        ("https://en.comets.example/halley", [1]),
+        ("https://notcomets.example/halley", []),
+        ("https://titles.example/", []),
         ("https://moons.example/io", []),
         ("https://elsewhere.example/", []),
         ("comets.example", []),
