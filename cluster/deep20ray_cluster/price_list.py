@@ -19,7 +19,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from deep20ray.canonical import sha256
@@ -112,22 +112,19 @@ def _entry(sweep: Sweep, shared: Mapping[str, Price], account: Account, model: s
     return (None, False) if provider is None else (_from_package(provider, model, at), True)
 
 
+_LISTERS = {
+    "api.openai.com": ("openai", ("openai-chat", "openai-responses")),
+    "api.anthropic.com": ("anthropic", ("anthropic",)),
+    "generativelanguage.googleapis.com": ("google", ("gemini",)),
+    "openrouter.ai": ("openrouter", ("openrouter", "openai-chat")),
+}
+"""By the host that is asked: the package's name of its provider, and the kinds of account that it serves."""
+
+
 def _lister(account: Account) -> str | None:
-    """The package's name of the provider whose list price a call pays; None for a server that has none."""
-    match account.kind:
-        case "openai-chat" | "openai-responses":
-            # Whatever else speaks these protocols has prices of its own, or none.
-            return "openai" if account.base_url and urlsplit(account.base_url).hostname == "api.openai.com" else None
-        case "anthropic":
-            return "anthropic"
-        case "gemini":
-            return "google"
-        case "openrouter":
-            return "openrouter"
-        case "simulator":
-            return None
-        case _:
-            assert_never(account.kind)
+    """The package's name of the provider whose list price a call pays; None for any other server, whose prices are its own, or none."""
+    provider, kinds = _LISTERS.get(urlsplit(account.base_url or "").hostname or "", (None, ()))
+    return provider if account.kind in kinds else None
 
 
 def _own(price: Price) -> dict[str, Any]:

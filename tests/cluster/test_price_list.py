@@ -74,9 +74,12 @@ def test_each_kind_of_account_has_its_providers_list(kind: str, base_url: str, m
 @pytest.mark.parametrize(
     "base_url", ["http://127.0.0.1:8000/v1", "https://api.openai.com.example.org/v1", "https://example.org/api.openai.com"]
 )
-@pytest.mark.parametrize("kind", ["openai-chat", "openai-responses"])
-def test_a_server_of_ones_own_has_no_list_price(kind: str, base_url: str) -> None:
-    assert entry(kind, base_url) is None
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [("openai-chat", "gpt-5"), ("openai-responses", "gpt-5"), ("anthropic", "claude-opus-4-5"), ("gemini", "gemini-2.5-pro")],
+)
+def test_a_server_of_ones_own_has_no_list_price(kind: str, base_url: str, model: str) -> None:
+    assert entry(kind, base_url, model) is None
     assert price_section(sweep(kind, base_url), {}, NOW)["package"] is None
 
 
