@@ -6,6 +6,7 @@ Credentials are references (``env:NAME`` or ``file:PATH``), never values.
 import re
 import tomllib
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -330,14 +331,31 @@ def _parsed(kind: type[_File], text: str, where: str) -> _File:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        parts = (str(part) for part in first["loc"])
+        errors = error.errors(include_url=False, include_context=False, include_input=False)
+        # A misspelt key leaves another one missing; what is misspelt says more.
+        first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
+        parts = [str(part) for part in first["loc"]]
         place = ".".join(part if part.isprintable() else ascii(part) for part in parts) or "file"
-        message = (
-            "unknown key; see docs/sweep-file.md" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
-        )
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        message = _words(first["type"], parts[-1] if parts else "", first["msg"])
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise SweepError(f"{where}: {place}: {message}{more}") from None
+
+
+def _words(kind: str, key: str, text: str) -> str:
+    match kind:
+        case "extra_forbidden":
+            alike = get_close_matches(key, {name for each in _Settings.__subclasses__() for name in _names(each)}, n=1)
+            return f"unknown key{f', do you mean {alike[0]}?' if alike else ''}; see docs/sweep-file.md"
+        case "missing":
+            return "it is missing; see docs/sweep-file.md"
+        case _:
+            return text.removeprefix("Value error, ")
+
+
+def _names(settings: type[_Settings]) -> Iterator[str]:
+    yield from settings.model_fields
+    for deeper in settings.__subclasses__():
+        yield from _names(deeper)
 
 
 _URL = re.compile(r"^https?://[A-Za-z0-9.\[\]:_-]+(/[A-Za-z0-9._~/-]*)?$")

@@ -53,7 +53,7 @@ def test_what_is_not_a_sweep(text: str, says: str) -> None:
         ('seed = "test-seed"', 'seed = "test-seed"\ntypo = 1', "sweep.typo: unknown key"),
         ('kind = "openai-chat"', 'kind = "openai-chat"\napi-key = "x"', "accounts.guesser.api-key: unknown key"),
         ("[search]", "[search]\ncolour = 1", "search.colour: unknown key"),
-        ('id = "scripted"', 'id = "scripted"\ntemprature = 1', "models.0.temprature: unknown key"),
+        ('id = "scripted"', 'id = "scripted"\ntemprature = 1', "models.0.temprature: unknown key, do you mean temperature?"),
         ("[support.oracle]", "[support.host]\nx = 1\n[support.oracle]", "support.host: unknown key"),
         ("[search]", "[extra]\n[search]", "extra: unknown key"),
         (
@@ -109,7 +109,7 @@ def test_each_bad_setting_is_named_with_its_place(old: str, new: str, says: str)
 
 
 def test_a_missing_section_is_named() -> None:
-    assert refused(GOOD.replace("[support.judge]", "[support.jury]")).startswith("support.judge: ")
+    assert refused(GOOD.replace("[support.judge]", "[support.jury]")).startswith("support.jury: unknown key")
     assert refused(GOOD.partition("[[models]]")[0]).startswith("models: ")
     assert refused(GOOD.replace("[[models]]", "[models]")).startswith("models: ")
 
