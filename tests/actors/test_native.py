@@ -11,7 +11,7 @@ from deep20ray_actors.config import AnthropicSettings, Dialect, NativeSearch, Pr
 from deep20ray_actors.errors import RouteRefused
 from deep20ray_actors.messages import QueriesMessage, ResearchMessage
 from deep20ray_actors.outcomes import Browsed, Completed, Malformed, Refused, Source, Truncated, Usage
-from deep20ray_actors.providers.browsing import SOURCES_MAX, TITLE_MAX
+from deep20ray_actors.providers.browsing import SOURCES_MAX, TITLE_MAX, Gathered
 from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH, SEARCH_CAPPED
 from deep20ray_actors.providers.usage import read_anthropic_usage, read_gemini_usage, read_responses_usage, read_usage, summed
 from deep20ray_actors.providers.wire import Reading, WireReply
@@ -257,7 +257,9 @@ MADE: dict[Dialect, Callable[[Any, Any], dict[str, Any]]] = {
     OPENROUTER: lambda url, title: openrouter({"url": url, "title": title, "content": "x\ud800" * 99}),
 }
 NEVER = ["javascript:alert(1)", "https://a.example/\ud800", "https://x.example/a b", "https://x.example/" + "y" * 3000, "", None, 7, {}]
-EXCLUDED = ["https://bad.example/", "https://www.BAD.example./x", "https://wiki.example/answers/1", "https://github.com/mindalyze%2Dcom/x"]
+NEVER += ["https://[broken", "https://a%5b.example/", "https://bad.example/" + "http:/" * 8000, "https://user@bad.example/"]
+EXCLUDED = ["https://archive.example/2020/bad.example/x", "https://bad-example.translate.goog/x"]
+EXCLUDED += ["https://bad.example/", "https://www.BAD.example./x", "https://wiki.example/answers/1", "https://github.com/mindalyze%2Dcom/x"]
 
 
 @pytest.mark.parametrize("dialect", sorted(NATIVE_SEARCH))
@@ -278,6 +280,15 @@ def test_titles_and_texts_are_cut_and_can_be_stored(dialect: Dialect) -> None:
     (source,) = browsed(dialect, MADE[dialect]("https://a.example/", "t\ud800" * 999)).sources
     assert source.title == ("t\ufffd" * 999)[:TITLE_MAX]
     assert source.text == (("x\ufffd" * 99)[:60] if dialect in (ANTHROPIC, OPENROUTER) else "")
+
+
+def test_a_name_is_judged_as_far_as_it_is_kept() -> None:
+    for name in ("http:/" * 20_000, "x" * TITLE_MAX + " deep20ray", "https://[broken", "not bad.example at all"):
+        gathered = Gathered(NATIVE)
+        assert not gathered.named([None, name]) and not gathered.barred
+    for name in (" bad.example ", "www.bad.example.", "bad.example/page", "Deep 20 Ray" + " x" * 20_000):
+        gathered = Gathered(NATIVE)
+        assert gathered.named([name]) and gathered.barred
 
 
 def test_sources_are_at_most_so_many_and_an_excluded_one_is_seen_past_them() -> None:

@@ -38,7 +38,7 @@ class Gathered:
     _found: dict[str, _Found] = field(default_factory=dict)
 
     def add(self, url: object, title: object = None, text: object = None, *, whole: bool = False) -> None:
-        """One mention of a page. What is no usable address, and what is excluded, is no source; the excluded sets ``barred``.
+        """One mention of a page. What is no usable address is no source; an excluded one is none either and sets ``barred``.
 
         Args:
             url: the page's address.
@@ -46,11 +46,13 @@ class Gathered:
             text: what the tool gave of it here, if anything.
             whole: whether that is the page's text, rather than a passage.
         """
-        if isinstance(url, str) and excluded(url, self.native.excluded_domains):
+        address = usable_address(plain_address(url))
+        if address is None:
+            return
+        if excluded(address, self.native.excluded_domains):
             self.barred = True
             return
-        address = usable_address(plain_address(url))
-        if address is None or (address not in self._found and len(self._found) == SOURCES_MAX):
+        if address not in self._found and len(self._found) == SOURCES_MAX:
             return
         found = self._found.setdefault(address, _Found())
         if isinstance(title, str) and not found.title:
@@ -67,8 +69,9 @@ class Gathered:
         for name in names:
             if not isinstance(name, str):
                 continue
-            host = _HOST.fullmatch(name.strip())
-            standing = [f"https://title.invalid/{quote(storable(name), safe='')}", *([f"https://{host.group()}/"] if host else [])]
+            shown = name[:TITLE_MAX].strip()
+            host = _HOST.fullmatch(shown)
+            standing = [f"https://title.invalid/{quote(storable(shown), safe='')}", *([f"https://{host.group()}/"] if host else [])]
             if any(excluded(address, self.native.excluded_domains) for address in standing):
                 self.barred = True
                 return True
