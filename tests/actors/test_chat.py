@@ -219,7 +219,6 @@ def test_retry_after_in_all_its_forms(headers: dict[str, str], error: dict[str, 
 
 
 @pytest.mark.shows(Feature.FINGERPRINT, Dialect.OPENAI_CHAT)
-@pytest.mark.shows(Feature.COST, Dialect.OPENAI_CHAT)
 def test_what_is_recorded_of_a_reply() -> None:
     usage = {
         "prompt_tokens": 100,
