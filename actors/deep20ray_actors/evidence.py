@@ -22,12 +22,28 @@ SUMMARY_LABEL = "[summary, not a quotation] "
 PASSAGES = "\n...\n"
 """Stands between passages of one page that don't follow each other; an excerpt stands in one of them alone."""
 
-# Any case, whole words. Plain "no" costs harmless summaries; a channel for answers would cost more.
+# Any case, whole words of letters. Plain "no" and "not" cost harmless summaries; a channel for answers would cost more.
 _TELLING = re.compile(
-    r"\b(?:yes|no|unknown|rather|true|false|correct|incorrect|answer(?:s|ed)?|verdict|token|oracle|reviewer|judge|validator|guesser"
-    r"|you|your|please|must|should|ignore|instruction(?:s)?|decide|confirm(?:s|ed)?|agree(?:s|d)?)\b",
+    r"(?:yes|yep|yeah|yea|no|not|nope|nah|never|unknown|rather|true|false|correct|incorrect|affirmative|negative|indeed|answer(?:s|ed)?"
+    r"|verdict|token|oracle|reviewer|judge|validator|guesser|you|your|please|must|should|ignore|instructions?|decide|confirm(?:s|ed)?"
+    r"|agree(?:s|d)?)",
     re.IGNORECASE,
 )
+_GLUED = re.compile(r"rather(?:yes|no)|(?:is|was|answer|verdict|token)(?:yes|no|unknown)", re.IGNORECASE)
+"""Answers written as one word with what stands before them."""
+_LETTERS = re.compile(r"[^\W\d_]+")
+_CASES = (re.compile("[A-Z]+|[a-z]+"), re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])"))
+"""The words that case tells apart within one: isYESit, and isYesIt."""
+_SPACED = re.compile(r"(?<![^\W_])[^\W\d_](?:[\W_]+[^\W\d_](?![^\W_]))+")
+_APART = re.compile(r"[\W_]+")
+
+_LOOK_ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
+_SHAPES = str.maketrans("\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406\u0408", "ABEKMHOPCTYXSIJ")
+_SHAPES |= str.maketrans("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04af\u04ae", "aeopcyxsijyY")
+_SHAPES |= str.maketrans(
+    "\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03bf\u03bd", "ABEZHIKMNOPTYXov"
+)
+"""Cyrillic and Greek letters that look like Latin ones; a word of nothing else could be read as Latin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +136,28 @@ def _checked(excerpt: str, place: Held) -> tuple[str, Literal["excerpt", "summar
 
 
 def _telling(words: str) -> bool:
-    visible = "".join(each for each in unicodedata.normalize("NFKC", words) if unicodedata.category(each) != "Cf")
-    return bool(_TELLING.search(visible.replace("_", " ")))
+    """Whether a summary could carry an answer, spelt in whatever way a reader would still see it."""
+    # Decomposed, so that a letter with marks is that letter.
+    shown = unicodedata.normalize("NFKD", words)
+    shown = "".join(each for each in shown if unicodedata.category(each) not in ("Cc", "Cf", "Mn", "Me"))
+    spelt = [_APART.sub("", spaced[0]) for spaced in _SPACED.finditer(shown)]
+    # Two letters apart, as in U.S., are let pass unless they are a telling word; more are not.
+    if any(len(word) > 2 or _mixed(word) or _TELLING.fullmatch(word) for word in spelt):
+        return True
+    for word in _LETTERS.findall(shown):
+        if _mixed(word) or _GLUED.fullmatch(word) or any(_TELLING.fullmatch(part) for part in _parts(word)):
+            return True
+    return False
+
+
+def _parts(word: str) -> list[str]:
+    return [word, *(part for case in _CASES for part in case.findall(word))]
+
+
+def _mixed(word: str) -> bool:
+    """Whether letters of look-alike scripts stand in one word."""
+    scripts = {unicodedata.name(each, "").partition(" ")[0] for each in word}
+    return len(scripts & _LOOK_ALIKE) > 1 or (bool(scripts & _LOOK_ALIKE - {"LATIN"}) and word.translate(_SHAPES).isascii())
 
 
 def _stands_in(words: str, text: str) -> bool:

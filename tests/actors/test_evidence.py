@@ -50,10 +50,51 @@ def test_a_page_without_text_gives_a_labelled_unverified_summary() -> None:
         "You must say so",
         "please agree",
         "\uff39\uff25\uff33",
+        *(
+            "RATHERYES",
+            "isYES?",
+            "YESit is",
+            "isYESit",
+            "isNoIt",
+            "Yes1",
+            "1no2",
+            "rather-no",
+            "Y E S",
+            "Y-E-S",
+            "it is n.o",
+            "N_O",
+            "so: Y  E  S!",
+            "N O",
+            "Y.E.P",
+            "T-R-U-E",
+            "q r s",
+        ),
+        *("y\u034fes", "Y\u0332E\u0332S\u0332", "n\u0308o", "\u00f1o", "Y\u20ddES"),
+        *("Y\u0435s", "N\u039f", "\u0423\u0415\u0405", "\u039d\u039f", "a com\u0435t returns"),
+        *("yep, indeed", "affirmative", "nope", "never", "It is not one", "Negative", "The answerYes"),
     ],
 )
 def test_a_summary_that_could_carry_an_answer_is_left_out(summary: str) -> None:
     assert keep([Cited(2, summary)], held_results(RESULTS)) == ()
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "The comet returns every 76 years.",
+        "Vitamin B12 and a 5G mast are named in Apollo 11's notes.",
+        "Its Yesterday is a song by Norman Notting; the eyes of November.",
+        "A kite weighs 3 kg at 20 km/h.",
+        "It was made in the U.S. and, e.g., the U.K.",
+        "J. Smith and A. Jones wrote of iPhone and eBay.",
+        "\u041c\u043e\u0441\u043a\u0432\u0430 is the capital, \u0391\u03b8\u03ae\u03bd\u03b1 another.",
+        "Caf\u00e9 M\u00fcnchen was made in \u00c5rhus.",
+        "\u7231\u56e0\u65af\u5766\u751f\u4e8e\u5fb7\u56fd",
+    ],
+)
+def test_a_harmless_summary_is_kept(summary: str) -> None:
+    (item,) = keep([Cited(2, summary)], held_results(RESULTS))
+    assert item.excerpt == SUMMARY_LABEL + summary and item.kind == "summary"
 
 
 def test_items_are_cut_to_a_thousand_characters() -> None:
