@@ -347,7 +347,7 @@ async def test_the_host_answers_pages_as_one_delivered_outcome(web: Web) -> None
         support.host(Role.ORACLE, config), [support.call(PagesMessage(urls=urls), 1), support.call(PagesMessage(urls=urls[:1]), 2)]
     )
     assert isinstance(one.outcome, Fetched) and [page.problem is None for page in one.outcome.pages] == [True, False]
-    assert one.audit.usage.pages == 1 and one.audit.usage.searches == 0 and one.audit.wire_tries == 2 and one.audit.requested_model is None
+    assert one.audit.usage.pages == 1 and one.audit.usage.searches == 0 and one.audit.wire_tries == 1 and one.audit.requested_model is None
     assert one.audit.request_digest is not None and one.audit.request_digest != two.audit.request_digest
 
 
