@@ -5,10 +5,11 @@ to wait for calls in flight is woken when one of them is settled.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil
 from typing import assert_never
 
 from deep20ray.answers import Role
@@ -62,9 +63,7 @@ def missing_prices(plan: Plan, runs: Iterable[str] | None = None) -> list[str]:
         prices = prices_of(plan.document, entry)
         if prices is None or not {"input", "output"} <= prices.rates.keys():
             model = entry["requested_model"]
-            missing.append(
-                f'model "{model}" on kind {entry["provider"]}: write [prices."{model}"] with input_usd_per_mtok and output_usd_per_mtok'
-            )
+            missing.append(f'model "{model}" on kind {entry["provider"]} (write [prices."{model}"], unless the name is wrong)')
     missing += _missing_search(plan)
     return list(dict.fromkeys(missing))
 
@@ -72,11 +71,11 @@ def missing_prices(plan: Plan, runs: Iterable[str] | None = None) -> list[str]:
 def _missing_search(plan: Plan) -> list[str]:
     kind, oracle = plan.sweep.search.kind, plan.document["support"]["oracle"]
     if kind != "native":
-        return [] if search_fee(plan.document) is not None else [f"search of kind {kind}: write usd_per_thousand under [search]"]
+        return [] if search_fee(plan.document) is not None else [f"search of kind {kind} (write usd_per_thousand under [search])"]
     prices = prices_of(plan.document, oracle)
     if oracle["provider"] == "openrouter" or (prices is not None and prices.search is not None):
         return []  # OpenRouter reports what its searches cost
-    return [f'search by model "{oracle["requested_model"]}": write search_usd_per_thousand under [prices."{oracle["requested_model"]}"]']
+    return [f'search by model "{oracle["requested_model"]}" (write search_usd_per_thousand under [prices."{oracle["requested_model"]}"])']
 
 
 def uncapped(plan: Plan) -> list[str]:
@@ -96,9 +95,27 @@ def check_budget(plan: Plan) -> None:
         return
     missing = missing_prices(plan, runs if limit is None else None)
     if missing:
-        raise SweepError(f"max_cost_usd: a budget needs every price, and unknown is {'; '.join(missing)}")
+        raise SweepError(f"max_cost_usd: a budget needs every price, and none is known of {', '.join(missing)}; see docs/sweep-file.md")
     if free := uncapped(plan):
         raise SweepError(f"max_cost_usd: nothing bounds what {free[0]} cost; choose another kind, or leave the budget out")
+    _check_room(plan, limit, runs)
+
+
+def _check_room(plan: Plan, limit: int | None, runs: Mapping[str, int]) -> None:
+    """Refuses a budget that holds not even one call's output at its worst."""
+    for (run, role), terms in _terms(plan).items():
+        worst = ceil(terms.prices.rates["output"].dearest(0) * terms.max_output_tokens) * terms.attempts
+        for most in (limit, *(amount for name, amount in runs.items() if run in (None, name))):
+            if most is not None and worst > most:
+                raise SweepError(
+                    f"max_cost_usd: ${dollars(most)} can't hold one call of the {role.value}, which may cost ${dollars(worst)} "
+                    f"(max_output_tokens x attempts); raise it, or lower those two"
+                )
+
+
+def dollars(microusd: int) -> str:
+    """An amount in US dollars, without zeros at its end."""
+    return f"{Decimal(microusd).scaleb(-6).normalize():f}"
 
 
 class Budget:
@@ -133,7 +150,7 @@ class Budget:
         for (run, _), amount in so_far.withheld.items():
             # What found no room then finds none now, unless a limit was raised.
             if whose := budget.ledger.without_room(run, amount):
-                budget._close(whose[0])
+                budget._close(whose[0], amount)
         return budget
 
     @property
@@ -162,7 +179,7 @@ class Budget:
                 case Hold() as hold:
                     return Ticket(hold, quote, call_name(message))
                 case Reached(whose):
-                    raise Withheld(whose, self._close(whose), quote.total)
+                    raise Withheld(whose, self._close(whose, quote.total), quote.total)
                 case Wait():
                     changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                     self._waiting.append(changed)
@@ -186,10 +203,13 @@ class Budget:
         self._stopped = True
         self._wake()
 
-    def _close(self, whose: str | None) -> str:
-        limit = self.ledger.total.limit if whose is None else self.ledger.runs[whose].limit
+    def _close(self, whose: str | None, worst: int) -> str:
+        purse = self.ledger.total if whose is None else self.ledger.runs[whose]
         model = "" if whose is None else f" of model {next(run.contestant.id for run in self._plan.runs if run.id == whose)}"
-        reason = f"the budget of ${Decimal(limit or 0).scaleb(-6).normalize():f}{model} is reached"
+        reason = (
+            f"the budget of ${dollars(purse.limit or 0)}{model} is reached: ${dollars(purse.spent)} is spent, "
+            f"and the next call may cost ${dollars(worst)}"
+        )
         self._closed.setdefault(whose, reason)
         self._wake()
         return reason

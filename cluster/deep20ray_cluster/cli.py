@@ -111,12 +111,13 @@ def preflight(
     from deep20ray_cluster.preflight import preflight as try_out
 
     settings, _, base = _sweep(sweep)
+    print("trying every role, model and search once; this takes a moment", file=sys.stderr)
     report = try_out(settings, base, _options(address, "none"))
     if json_:
         print(json.dumps({"checks": [asdict(check) for check in report.checks]}))
     else:
         for check in report.checks:
-            print(f"{check.state:6}", _line(f"{check.what}: {check.detail}"))
+            print(f"{check.state:6}", _line(f"{check.what}{f' ({check.account})' if check.account else ''}: {check.detail}"))
     if report.exit_code:
         _complain(f"{report.failures} of {len(report.checks)} checks failed; the sweep would stop on them")
         raise typer.Exit(report.exit_code)

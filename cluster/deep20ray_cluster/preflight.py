@@ -21,7 +21,7 @@ from deep20ray.game import View
 from deep20ray.subjects import TrustedSubject
 from deep20ray_actors import replies
 from deep20ray_actors.config import Dialect
-from deep20ray_actors.messages import GuesserMessage, JudgeMessage, Message, ReviewerMessage, ToolMessage, ValidatorMessage
+from deep20ray_actors.messages import GuesserMessage, JudgeMessage, Message, ReviewerMessage, SearchMessage, ToolMessage, ValidatorMessage
 from deep20ray_actors.outcomes import Call, CallResult, Completed, Fetched, Outcome, ServerFault, Throttled, Transport, is_fault
 from deep20ray_actors.providers.features import SUPPORT, Feature, Support
 from deep20ray_cluster.budget import missing_prices, uncapped
@@ -57,6 +57,8 @@ class Check:
     state: Literal["ok", "note", "failed"]
     detail: str
     transient: bool = False
+    account: str = ""
+    """Whose; empty for what is no account's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def _unpriced(plan: Plan) -> Iterator[Check]:
     """Prices that are not known, and calls that a budget can't bound; without a budget they only leave costs unknown."""
     budget = plan.sweep.sweep.max_cost_usd is not None or any(model.max_cost_usd is not None for model in plan.sweep.models)
     for missing in missing_prices(plan):
-        yield Check("prices", "failed" if budget else "note", f"unknown is the price of {missing}")
+        yield Check("prices", "failed" if budget else "note", f"no price is known of {missing}")
     for free in uncapped(plan) if budget else ():
         yield Check("budget", "failed", f"nothing bounds what {free} cost; choose another kind, or leave the budget out")
 
@@ -142,7 +144,12 @@ async def _checks(plan: Plan, pools: dict[Role, Pool]) -> list[Check]:
         done = await asyncio.gather(*groups)
     finally:
         await asyncio.gather(*(pool.close() for pool in pools.values()))
-    return [check for group in done for check in group]
+    accounts = [model.account for model in (*plan.sweep.models, *(plan.sweep.support.of(role) for role in SUPPORT_ROLES))]
+    return [
+        check if check.what.startswith(("search", "pages")) else replace(check, account=account)
+        for group, account in zip(done, accounts, strict=True)
+        for check in group
+    ]
 
 
 class _Desk:
@@ -225,6 +232,10 @@ async def _oracle(plan: Plan, desk: _Desk) -> list[Check]:
 
     with suppress(_Ended):
         await research(research_policy(plan.sweep), SUBJECT, QUESTION, plan.edition.tokens, ask)
+    if not native and not any(check.what.startswith("search") for check in checks):
+        # The model failed first; what is wrong with the search is said all the same.
+        with suppress(_Ended):
+            await ask("search", SearchMessage.of(SUBJECT, QUESTION), lambda reply: reply)
     return checks
 
 

@@ -3,6 +3,7 @@
 A route's name is opaque; it says nothing about a trial, and the guesser routes don't even name their model.
 """
 
+import stat
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -146,9 +147,11 @@ def _research(sweep: Sweep, credential: CredentialRef, simulator: str | None) ->
 
 def _file(where: str, path: Path) -> FileCredential:
     try:
-        mode = path.stat().st_mode
+        status = path.stat()
     except OSError as error:
-        raise SweepError(f"{where}: {path}: can't be read ({error.strerror})") from None
-    if mode & 0o077:
+        raise SweepError(f"{where}: {path}: can't be read ({error.strerror}); give the path of a file that holds the key alone") from None
+    if not stat.S_ISREG(status.st_mode) or not status.st_size:
+        raise SweepError(f"{where}: {path}: {'is empty' if stat.S_ISREG(status.st_mode) else 'is no file'}; it must hold the key alone")
+    if status.st_mode & 0o077:
         raise SweepError(f"{where}: {path}: group or others may read it; chmod 600 it")
     return FileCredential(str(path.absolute()))

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, Strict, StrictBool, ValidationError, field_validator, model_validator
 
 from deep20ray.answers import Policy, Role
 from deep20ray_cluster.errors import SweepError
@@ -21,8 +21,8 @@ Slug = Annotated[str, Field(pattern=_SLUG)]
 ShortText = Annotated[str, Field(min_length=1, max_length=200)]
 Domain = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+(/[^\s]*)?$", max_length=200)]
 """``host`` or ``host/path``."""
-_Usd = Annotated[float, Field(ge=0, le=100_000)]
-MaxCost = Annotated[float, Field(gt=0, le=10_000_000)]
+_Usd = Annotated[float, Strict(), Field(ge=0, le=100_000)]
+MaxCost = Annotated[float, Strict(), Field(gt=0, le=10_000_000)]
 """US dollars."""
 _CREDENTIAL = r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$"
 
@@ -40,13 +40,13 @@ class SweepHead(_Settings):
     """A built-in cohort's name, or the path of a cohort file, relative to the sweep file."""
     seed: Annotated[str, Field(min_length=1, max_length=128)]
     policy: Policy | None = None
-    rounds: Annotated[int, Field(ge=1, le=100)] | None = None
+    rounds: Annotated[int, Strict(), Field(ge=1, le=100)] | None = None
     """Fewer or more rounds than the edition's make a diagnostic run."""
     subjects: tuple[str, ...] | None = None
     """A subset of subject ids, for diagnostic runs."""
-    max_trials: Annotated[int, Field(ge=1, le=10_000)] = 64
+    max_trials: Annotated[int, Strict(), Field(ge=1, le=10_000)] = 64
     """Trials in play at once."""
-    trial_seconds: Annotated[float, Field(gt=0, le=604_800)] = 14_400
+    trial_seconds: Annotated[float, Strict(), Field(gt=0, le=604_800)] = 14_400
     prices_file: Annotated[str, Field(min_length=1)] | None = None
     """A file of prices that several sweeps share; a path relative to the sweep file."""
     max_cost_usd: MaxCost | None = None
@@ -59,8 +59,8 @@ class Account(_Settings):
     kind: Literal["openai-chat", "openai-responses", "anthropic", "gemini", "openrouter", "simulator"]
     base_url: str | None = None
     api_key: Annotated[str, Field(pattern=_CREDENTIAL)] | None = None
-    max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 32
-    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    max_concurrency: Annotated[int, Strict(), Field(ge=1, le=10_000)] = 32
+    requests_per_minute: Annotated[int, Strict(), Field(ge=1)] | None = None
     output_limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     anthropic_auth: Literal["x-api-key", "bearer"] = "x-api-key"
     anthropic_version: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] = "2023-06-01"
@@ -68,10 +68,10 @@ class Account(_Settings):
     """The version of the search tool, for an Oracle with its provider's own search."""
     upstreams: tuple[ShortText, ...] = ()
     """OpenRouter's alone: the only providers behind it that may serve; empty for any."""
-    attempts: Annotated[int, Field(ge=1, le=20)] = 5
-    connect_seconds: Annotated[float, Field(gt=0, le=600)] = 10
-    try_seconds: Annotated[float, Field(gt=0, le=3600)] = 300
-    call_seconds: Annotated[float, Field(gt=0, le=7200)] = 900
+    attempts: Annotated[int, Strict(), Field(ge=1, le=20)] = 5
+    connect_seconds: Annotated[float, Strict(), Field(gt=0, le=600)] = 10
+    try_seconds: Annotated[float, Strict(), Field(gt=0, le=3600)] = 300
+    call_seconds: Annotated[float, Strict(), Field(gt=0, le=7200)] = 900
 
     @model_validator(mode="after")
     def _addressed(self) -> "Account":
@@ -117,25 +117,25 @@ class Search(_Settings):
     kind: Literal["searxng", "brave", "tavily", "native", "simulator"]
     base_url: str | None = None
     api_key: Annotated[str, Field(pattern=_CREDENTIAL)] | None = None
-    query_target: Annotated[int, Field(ge=0, le=10)] = 2
+    query_target: Annotated[int, Strict(), Field(ge=0, le=10)] = 2
     """Queries that the Oracle's model is asked to write for a question, about; 0 for the program's own one."""
-    max_queries: Annotated[int, Field(ge=1, le=10)] = 4
+    max_queries: Annotated[int, Strict(), Field(ge=1, le=10)] = 4
     """The ceiling that no question passes."""
-    fetch_pages: Annotated[int, Field(ge=0, le=10)] = 3
+    fetch_pages: Annotated[int, Strict(), Field(ge=0, le=10)] = 3
     """Pages that are fetched and read for a question."""
-    page_chars: Annotated[int, Field(ge=200, le=50_000)] = 4000
-    page_seconds: Annotated[float, Field(gt=0, le=300)] = 20
+    page_chars: Annotated[int, Strict(), Field(ge=200, le=50_000)] = 4000
+    page_seconds: Annotated[float, Strict(), Field(gt=0, le=300)] = 20
     user_agent: Annotated[str, Field(pattern=r"^[!-~][ -~]{0,199}$")] = "deep20ray"
     """As the sites of fetched pages see it; some want to be told whom to write to."""
-    max_results: Annotated[int, Field(ge=1, le=10)] = 5
+    max_results: Annotated[int, Strict(), Field(ge=1, le=10)] = 5
     excluded_domains: tuple[Domain, ...] = ()
     """Besides the benchmark's own publications, which are always left out."""
-    max_concurrency: Annotated[int, Field(ge=1, le=10_000)] = 32
-    attempts: Annotated[int, Field(ge=1, le=20)] = 4
-    try_seconds: Annotated[float, Field(gt=0, le=600)] = 30
-    usd_per_thousand: Annotated[float, Field(ge=0, le=100_000)] | None = None
+    max_concurrency: Annotated[int, Strict(), Field(ge=1, le=10_000)] = 32
+    attempts: Annotated[int, Strict(), Field(ge=1, le=20)] = 4
+    try_seconds: Annotated[float, Strict(), Field(gt=0, le=600)] = 30
+    usd_per_thousand: Annotated[float, Strict(), Field(ge=0, le=100_000)] | None = None
     """What a thousand searches cost."""
-    allow_loopback: bool = False
+    allow_loopback: StrictBool = False
     """For tests: pages may be fetched from this machine."""
 
     @model_validator(mode="before")
@@ -194,13 +194,13 @@ class Model(_Settings):
 
     account: str
     model: ShortText
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    temperature: Annotated[float, Strict(), Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Strict(), Field(gt=0, le=1)] | None = None
     effort: Annotated[str, Field(pattern=r"^[a-z]{1,16}$")] | None = None
     thinking: Literal["adaptive", "disabled"] | None = None
     """Anthropic's alone."""
-    max_output_tokens: Annotated[int, Field(ge=16, le=1_000_000)] = 8192
-    send_seed: bool = True
+    max_output_tokens: Annotated[int, Strict(), Field(ge=16, le=1_000_000)] = 8192
+    send_seed: StrictBool = True
 
 
 class Contestant(Model):
@@ -335,10 +335,10 @@ def _parsed(kind: type[_File], text: str, where: str) -> _File:
         # A misspelt key leaves another one missing; what is misspelt says more.
         first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
         parts = [str(part) for part in first["loc"]]
-        place = ".".join(part if part.isprintable() else ascii(part) for part in parts) or "file"
+        place = ".".join(part if part.isprintable() else ascii(part) for part in parts)
         message = _words(first["type"], parts[-1] if parts else "", first["msg"])
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        raise SweepError(f"{where}: {place}: {message}{more}") from None
+        raise SweepError(f"{where}: {f'{place}: ' if place else ''}{message}{more}") from None
 
 
 def _words(kind: str, key: str, text: str) -> str:
@@ -348,6 +348,10 @@ def _words(kind: str, key: str, text: str) -> str:
             return f"unknown key{f', do you mean {alike[0]}?' if alike else ''}; see docs/sweep-file.md"
         case "missing":
             return "it is missing; see docs/sweep-file.md"
+        case "string_pattern_mismatch" if key == "api_key":
+            return 'it must be "env:NAME" or "file:PATH", never the key itself'
+        case "string_pattern_mismatch" if key in ("name", "id"):
+            return "it must be of lower-case letters, digits and hyphens, 64 at most"
         case _:
             return text.removeprefix("Value error, ")
 

@@ -91,11 +91,19 @@ def test_without_a_budget_nothing_is_asked() -> None:
 def test_each_missing_price_is_named_with_what_to_write() -> None:
     made = plan(more="")
     lines = missing_prices(made)
-    assert len(lines) == 5 and all("input_usd_per_mtok" in line for line in lines)
-    assert lines[0].startswith('model "guesser" on kind openai-chat: write [prices."guesser"]')
+    assert len(lines) == 5 and all("write [prices." in line for line in lines)
+    assert lines[0].startswith('model "guesser" on kind openai-chat (write [prices."guesser"]')
     with pytest.raises(SweepError, match='max_cost_usd: .*"guesser".*"oracle".*"reviewer".*"judge".*"validator"'):
         check_budget(plan(head="max_cost_usd = 1", more=""))
     assert missing_prices(plan()) == []
+
+
+def test_a_budget_that_holds_not_one_call_is_refused() -> None:
+    with pytest.raises(SweepError, match=r"\$0.01 can't hold one call of the guesser, which may cost \$0.32768"):
+        check_budget(plan(more="max_cost_usd = 0.01\n" + SECOND + PRICES))
+    with pytest.raises(SweepError, match="can't hold one call"):
+        check_budget(plan(head="max_cost_usd = 0.2"))
+    check_budget(plan(head="max_cost_usd = 0.4"))
 
 
 def search(lines: str) -> Callable[[str], str]:
@@ -108,7 +116,7 @@ def search(lines: str) -> Callable[[str], str]:
 
 def test_a_search_of_unknown_price_is_missing() -> None:
     paid = 'kind = "brave"\napi_key = "env:B"'
-    assert missing_prices(plan(change=search(paid))) == ["search of kind brave: write usd_per_thousand under [search]"]
+    assert missing_prices(plan(change=search(paid))) == ["search of kind brave (write usd_per_thousand under [search])"]
     assert missing_prices(plan(change=search(paid + "\nusd_per_thousand = 3"))) == []
     assert missing_prices(plan(change=search('kind = "tavily"'))) == []
 
@@ -121,7 +129,7 @@ def native(text: str) -> str:
 
 def test_a_providers_own_search_can_not_be_bounded() -> None:
     with_fee = PRICES.replace('[prices."oracle"]', '[prices."oracle"]\nsearch_usd_per_thousand = 10')
-    assert missing_prices(plan(change=native)) == ['search by model "oracle": write search_usd_per_thousand under [prices."oracle"]']
+    assert missing_prices(plan(change=native)) == ['search by model "oracle" (write search_usd_per_thousand under [prices."oracle"])']
     assert missing_prices(plan(change=native, more=with_fee)) == []
     check_budget(plan(change=native))
     with pytest.raises(SweepError, match="kind native"):
@@ -175,12 +183,12 @@ async def test_a_call_that_was_never_sent_costs_nothing() -> None:
 
 
 async def test_a_models_budget_closes_that_model_alone() -> None:
-    made = plan(more="max_cost_usd = 0.01\n" + SECOND + PRICES)
+    made = plan(more="max_cost_usd = 0.33\n" + SECOND + PRICES)
     one, two = (run.id for run in made.runs)
     of = budget(made)
     with pytest.raises(Withheld) as error:
         await of.hold(one, Role.GUESSER, MESSAGE)
-    assert error.value.run == one and str(error.value) == "the budget of $0.01 of model scripted is reached"
+    assert error.value.run == one and str(error.value).startswith("the budget of $0.33 of model scripted is reached: $0 is spent, and the")
     assert of.open(two) and not of.open(one)
     assert await of.hold(two, Role.GUESSER, MESSAGE) is None, "no budget is set for it"
 
@@ -351,6 +359,6 @@ def test_what_was_withheld_stays_so_until_the_limit_is_raised_or_the_call_was_ma
         return budget(made, begun(made), reply(made, result(Usage(200_000, 0, 0, 0, 0, 0))), refused, *more)
 
     closed = after("max_cost_usd = 1")
-    assert closed.reached == "the budget of $1 is reached" and closed.ledger.total.spent == 200_000
+    assert closed.reached == "the budget of $1 is reached: $0.2 is spent, and the next call may cost $0.9" and closed.ledger.total.spent == 200_000
     assert after("max_cost_usd = 1.1").reached is None
     assert after("max_cost_usd = 1", begun(plan(), turn=2), reply(plan(), result(Usage(1, 0, 0, 0, 0, 0)), turn=2)).reached is None

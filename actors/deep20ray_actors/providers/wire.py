@@ -157,7 +157,14 @@ def _fault(status: int, codes: tuple[str, ...], error: object, wait: float | Non
         return ServerFault(f"the provider failed ({shown}); resume later", status)
     if 300 <= status < 400:
         return Rejected(f"the provider redirects ({shown}), which is never followed; give the final base_url", status)
-    return Rejected(f"the provider refused the request ({shown}); check base_url, model and settings", status)
+    advice = _ADVICE.get(status, "check base_url, model and settings")
+    return Rejected(f"the provider refused the request ({shown}); {advice}", status)
+
+
+_ADVICE = {
+    400: "check the model's settings: effort, temperature, send_seed, and output_limit_field for servers that know max_tokens alone",
+    404: "check the model's name, and that base_url ends with the version path and nothing after it",
+}
 
 
 def _codes(error: object) -> tuple[str, ...]:
