@@ -359,6 +359,9 @@ def test_what_was_withheld_stays_so_until_the_limit_is_raised_or_the_call_was_ma
         return budget(made, begun(made), reply(made, result(Usage(200_000, 0, 0, 0, 0, 0))), refused, *more)
 
     closed = after("max_cost_usd = 1")
-    assert closed.reached == "the budget of $1 is reached: $0.2 is spent, and the next call may cost $0.9" and closed.ledger.total.spent == 200_000
+    assert (
+        closed.reached == "the budget of $1 is reached: $0.2 is spent, and the next call may cost $0.9"
+        and closed.ledger.total.spent == 200_000
+    )
     assert after("max_cost_usd = 1.1").reached is None
     assert after("max_cost_usd = 1", begun(plan(), turn=2), reply(plan(), result(Usage(1, 0, 0, 0, 0, 0)), turn=2)).reached is None

@@ -65,7 +65,11 @@ def test_a_small_budget_ends_the_sweep_and_a_larger_one_lets_it_end(tmp_path: Pa
     file.write_text(text)
     done = playing("run", file, "--out", out)
     assert done.code == 5, done
-    assert "the budget of $0.03 is reached: $" in done.complaint and "; 3 trials are owed" in done.complaint and f"deep20ray resume {out}" in done.complaint
+    assert (
+        "the budget of $0.03 is reached: $" in done.complaint
+        and "; 3 trials are owed" in done.complaint
+        and f"deep20ray resume {out}" in done.complaint
+    )
     first = started(out)
     assert 0 < spent(out)["model-0"] <= 30_000 and first > 5
     assert all("budget" in event.body for event in events(out) if event.kind == "started")

@@ -76,10 +76,13 @@ def test_the_readmes_sweep_file_is_one() -> None:
     assert sweep.parse_sweep(example, "README.md").models[0].id == "small-model"
 
 
-def test_the_documented_cohort_file_is_one(tmp_path: Path) -> None:
+def test_the_documented_prices_accounts_and_cohort_are_such(tmp_path: Path) -> None:
     from deep20ray_cohorts import load
 
-    (example,) = re.findall(r"```toml\n(.*?)```", PAGES[ROOT / "docs" / "sweep-file.md"], re.DOTALL)
+    prices, accounts, example = re.findall(r"```toml\n(.*?)```", PAGES[ROOT / "docs" / "sweep-file.md"], re.DOTALL)
+    assert sweep.parse_prices(prices, "prices.toml")
+    kinds = {sweep.Account.model_validate(account).kind for account in tomllib.loads(accounts)["accounts"].values()}
+    assert kinds == {"openai-chat", "openai-responses", "anthropic", "gemini", "openrouter"}
     assert tomllib.loads(example)["id"] == "mine"
     (tmp_path / "mine.toml").write_text(example)
     assert load(str(tmp_path / "mine.toml")).subjects[0].id == "S-0001"
