@@ -171,7 +171,8 @@ class RoleHost:
 
     async def _again(self, slot: int, trail: Trail, reading: Reading, wait: float) -> Lease:
         """The lease of another wire try, from whoever collects."""
-        asked = self._asking[slot] = asyncio.get_running_loop().create_future()
+        asked: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        self._asking[slot] = asked
         self._tell(Again(slot, seen_of(reading.outcome, reading.wait, trail.headers, self._around.now()), wait))
         try:
             return await asked

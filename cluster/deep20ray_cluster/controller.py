@@ -1,8 +1,9 @@
-"""The controller: how many calls at once, and how fast, where nobody told the limit or it was told wrong. Pure; times are arguments.
+"""The controller: how fast, and how many calls at once, where nobody told the limit or it was told wrong. Pure; times are arguments.
 
-Concurrency starts small, doubles with every round of replies until something pushes back, then grows by one a round, and falls by a
-part when it is pushed back. A throttled reply also fixes a pace, because limits are rates: a little less than what was accepted of
-late. The pace rises along a cubic (RFC 9438, section 4.2): fast back to where it was refused, slowly past it, then faster.
+Slow start: starts a second double, from few, until a reply is throttled. That fixes a pace, because limits are rates: a little less than
+what was accepted of late. From there the pace rises along a cubic (RFC 9438, section 4.2): fast back to where it was refused, slowly past
+it, then faster; each refusal takes a part off again. Concurrency follows from the pace and begins at its ceiling; where a provider has
+no room, or nothing tells a rate, a part is taken off it, and grows back by one a round.
 
 One event makes one decrease: what started before the last one, and what comes back within the cooldown, is of the same event. The
 cooldown is this module's alone: it makes nobody wait. It knows nothing of Retry-After's clock, which is the turnstile's.
@@ -10,23 +11,27 @@ cooldown is this module's alone: it makes nobody wait. It knows nothing of Retry
 
 from collections import deque
 
-FIRST = 16
-"""Calls at once, before anything is known."""
-COOLDOWN = 1.0
+FIRST = 16.0
+"""Starts a second, before anything is known."""
+_DOUBLES, _SOON = 0.5, 5.0
+"""Seconds in which the pace doubles in slow start, and after its first refusal."""
+_ANY = 1e5
+"""Starts a second beyond which there is no pace."""
+COOLDOWN = 0.5
 """Seconds after a decrease without another one."""
 _NARROWER = 0.7
 """The part of the concurrency that a decrease leaves."""
 _SLOWER = 0.95
 """The part of the accepted rate that a decrease leaves."""
-_BACK = 10.0
+_BACK = 6.0
 """Seconds in which the pace is back where it was refused."""
 _CURVE = (1 - _SLOWER) / _BACK**3
 _ENOUGH = 4
 """Accepted starts that make a rate."""
 _BIN = 0.1
 """Seconds that are counted together."""
-_SHORTEST, _RECENT, _LONGEST = 0.5, 2.0, 60.0
-"""Seconds over which a rate is taken: at least, usually, at most."""
+_SHORTEST, _RECENT, _LONGEST = 0.5, 1.0, 60.0
+"""Seconds over which a rate is taken: in slow start, usually, at most."""
 
 
 class Controller:
@@ -34,32 +39,38 @@ class Controller:
 
     def __init__(self, ceiling: int) -> None:
         self.ceiling = ceiling
-        self._window = float(min(ceiling, FIRST))
-        self._threshold = float("inf")
+        self._window = float("inf")
         self._top: float | None = None
-        self._since = 0.0
+        """The pace that was refused; None in slow start."""
+        self._felt = True
+        """Whether the pace was refused once only, so that it is a guess."""
+        self._since: float | None = None
+        """When the slow start began, or the pace was refused last."""
         self._decreased = float("-inf")
         self._bins: deque[list[float]] = deque()
 
     @property
     def window(self) -> int:
         """Calls that may be in flight."""
-        return max(1, min(self.ceiling, int(self._window)))
+        return max(1, int(min(self.ceiling, self._window)))
 
     def pace(self, now: float) -> float | None:
-        """Starts a second; None while nothing was throttled."""
+        """Starts a second; None for any."""
+        elapsed = 0.0 if self._since is None else max(0.0, now - self._since)
         if self._top is None:
-            return None
-        elapsed = max(0.0, now - self._since)
-        return float(self._top * (1 + _CURVE * (elapsed - _BACK) ** 3))
+            return None if elapsed > 10 * _DOUBLES else float(FIRST * 2 ** (elapsed / _DOUBLES))
+        pace = self._top * _SLOWER * 2 ** (elapsed / _SOON) if self._felt else self._top * (1 + _CURVE * (elapsed - _BACK) ** 3)
+        return None if pace > _ANY else float(pace)
 
-    def open(self) -> None:
-        """The rate is known, so nothing has to be felt out: as many at once as the ceiling allows, unless something pushed back."""
-        if self._threshold == float("inf"):
-            self._window = float(self.ceiling)
+    def forget(self) -> None:
+        """The rate is known now: what was felt out before is worth nothing, and there is nothing to feel out."""
+        self._top, self._since = None, float("-inf")
+        self._window = float("inf")
 
     def started(self, at: float) -> None:
         """A call starts. Starts come in order."""
+        if self._since is None:
+            self._since = at
         if self._bins and at - self._bins[-1][0] < _BIN:
             self._bins[-1][1] += 1
         else:
@@ -70,7 +81,7 @@ class Controller:
     def served(self, *, full: bool) -> None:
         """A call was served; ``full`` says whether as many were in flight as may be."""
         if full and self._window < self.ceiling:
-            self._window += 1 if self._window < self._threshold else 1 / self._window
+            self._window += 1 / self._window
 
     def congested(self, now: float, started: float, in_flight: int, wait: float | None, *, throttled: bool) -> bool:
         """A call was pushed back. Returns whether that was an event of its own, and made a decrease.
@@ -85,21 +96,27 @@ class Controller:
             self._refused(started)
         if started <= self._decreased or now < self._decreased + COOLDOWN:
             return False
-        accepted = self._accepted(now, min(_LONGEST, max(_RECENT, 2 * (wait or 0.0)))) if throttled else None
-        if accepted is not None:
-            pace = self.pace(now)
-            self._top = accepted if pace is None else max(pace / 2, min(pace, accepted))
-            # The rate holds it from here on, so concurrency may come back in a round.
-            self._threshold, self._since = self._window, now
-        else:
-            self._threshold = max(1.0, self._window * _NARROWER)
-        self._window = max(1.0, min(self._window, in_flight) * _NARROWER)
+        paced = throttled and self._paced(now, wait)
+        if not paced:
+            self._window = max(1.0, min(self._window, in_flight) * _NARROWER)
         self._decreased = now
         return True
 
     def held(self, until: float) -> None:
-        """Nothing starts until then, so the pace doesn't rise before."""
-        self._since = max(self._since, until)
+        """Nothing starts until then, so no pace rises before."""
+        if self._since is not None:
+            self._since = max(self._since, until)
+
+    def _paced(self, now: float, wait: float | None) -> bool:
+        """Takes the pace down to what was accepted, where that can be told. Half of it stays, lest a lull be taken for a limit."""
+        least, part = (_SHORTEST, 0.25) if self._top is None else (_RECENT, 0.5)
+        accepted = self._accepted(now, min(_LONGEST, max(least, 2 * (wait or 0.0))))
+        pace = self.pace(now) or accepted
+        if pace is None:
+            return False
+        self._felt = self._top is None
+        self._top, self._since = max(pace * part, min(pace, accepted or 0.0)), now
+        return accepted is not None
 
     def _refused(self, started: float) -> None:
         for each in reversed(self._bins):

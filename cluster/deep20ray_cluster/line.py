@@ -106,6 +106,7 @@ class Line:
         except Shut:
             raise Draining from None
 
+
 @dataclass(frozen=True, slots=True)
 class RunDesk:
     """The line as the tables of one run have it; see ``table.Desk``."""

@@ -40,11 +40,13 @@ class Charge:
 class Meter:
     """One limit. ``pace`` is a second rate, of a controller's, in starts a second."""
 
-    def __init__(self, told: int | None = None, share: float = 1.0) -> None:
+    def __init__(self, told: int | None = None, share: float = 1.0, *, tokens: bool = False) -> None:
+        """``tokens``: calls weigh much and differ, so those in flight count as not yet seen by a reply that says what is left."""
         self.told = told
         self.share = share
         self.learned: int | None = None
         self.pace: float | None = None
+        self._tokens = tokens
         self._free = float("-inf")
         self._typical: float | None = None
         self._window: deque[Charge] = deque()
@@ -101,7 +103,7 @@ class Meter:
             return False
         if stand.remaining is not None:
             reset = float("inf") if stand.reset is None else stand.reset
-            total = self._total if charge is None else charge.total
+            total = self._total if charge is None or not self._tokens else charge.total
             self._left = (now, stand.remaining - (1 - self.share) * stand.limit, total, reset)
         changed, self.learned = stand.limit != self.learned, stand.limit
         return changed

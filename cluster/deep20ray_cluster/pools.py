@@ -1,8 +1,9 @@
 """Pools: every Ray call to role actors sits here, so that tables never meet Ray.
 
 A pool feeds one role's actors by mailboxes: calls and leases leave in batches, one batch outstanding per actor, and what finished, or
-wants the lease of another wire try, comes back by a long poll. A lease's wait is shortened by what it spent here. Ray retries nothing; a lost or hung actor is replaced within a budget and its calls come back as ``Lost``,
-which the table decides about. Whatever else goes wrong fails the pool: no call waits for ever. A pool never looks into a message.
+wants the lease of another wire try, comes back by a long poll. A lease's wait is shortened by what it spent here. Ray retries nothing;
+a lost or hung actor is replaced within a budget and its calls come back as ``Lost``, which the table decides about. Whatever else goes
+wrong fails the pool: no call waits for ever. A pool never looks into a message.
 """
 
 import asyncio

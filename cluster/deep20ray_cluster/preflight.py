@@ -6,7 +6,6 @@ key, model, feature or price is missing. The calls cost what they cost.
 
 import asyncio
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace

@@ -58,7 +58,7 @@ class Turnstile:
         self.in_flight = 0
         self._clock = clock
         self._record = record
-        self._meters = {meter: Meter() for meter in METERS}
+        self._meters = {meter: Meter(tokens=meter != "requests") for meter in METERS}
         self._controller = Controller(limits.concurrency)
         self._new: deque[Ticket] = deque()
         self._retries: list[tuple[float, int, Ticket]] = []
@@ -151,7 +151,7 @@ class Turnstile:
 
     def _known(self) -> None:
         if self._meters["requests"].limit is not None:
-            self._controller.open()
+            self._controller.forget()
 
     def _pace(self, now: float) -> None:
         self._meters["requests"].pace = self._controller.pace(now) if self.limits.adaptive else None
