@@ -24,6 +24,7 @@ from deep20ray_cluster.pools import Handle, Pool
 from deep20ray_cluster.progress import Board, Progress
 from deep20ray_cluster.ray_local import Session
 from deep20ray_cluster.routes import account_of, guesser_route, limits_of, seconds_of, weigher
+from deep20ray_cluster.sweep import Sweep
 from deep20ray_cluster.table import Draining, Infrastructure, Parked, Table
 
 BREAKER = 5
@@ -47,9 +48,10 @@ class Drive:
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
         record: Callable[[Change], None] = lambda _: None,
+        retuned: Callable[[], Sweep | None] = lambda: None,
     ) -> None:
         """``failures`` is how many trials in a row have just ended by infrastructure, in journal order; ``clock`` and ``sleep`` are the
-        gates', and ``record`` is told what changes at them."""
+        gates', ``record`` is told what changes at them, and ``retuned`` gives other settings of theirs, if there are any."""
         self._plan = plan
         self._journal = journal
         self._memories = memories
@@ -58,6 +60,7 @@ class Drive:
         accounts = account_of(plan.sweep)
         gates = {name: Gate(name, limits, clock=clock, sleep=sleep, record=record) for name, limits in limits_of(plan.sweep).items()}
         self._line = Line(self._pools, gates, accounts, seconds_of(plan.sweep), budget, weigher(plan))
+        self._retuned = retuned
         self._failures = failures
         self._broken: ClusterFailed | None = None
         self._interrupted = False
@@ -98,8 +101,10 @@ class Drive:
         return self._line.stopping, self._interrupted
 
     async def _watch(self, session: Session) -> None:
-        """Fails all pools when Ray itself has died: its actors and pending calls may not notice."""
-        while (name := session.missing()) is None:  # noqa: ASYNC110  no event tells of another process's death
+        """Fails all pools when Ray itself has died: its actors and pending calls may not notice. Until then, sees to other limits."""
+        while (name := session.missing()) is None:
+            if (sweep := self._retuned()) is not None:
+                self._line.retune(limits_of(sweep))
             await asyncio.sleep(1)
         for pool in self._pools.values():
             pool.fail(ClusterFailed(f"Ray's {name} died; look at the machine's memory, then resume"))

@@ -74,7 +74,7 @@ def _limits(account: Account) -> Limits:
         account.input_tokens_per_minute,
         account.output_tokens_per_minute,
         account.max_share,
-        account.adaptive,
+        account.adaptive and account.kind != "simulator",
     )
 
 

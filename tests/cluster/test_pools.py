@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from deep20ray_actors.leases import Again, Grant, Lease
 from deep20ray_actors.messages import SearchMessage
-from deep20ray_actors.outcomes import Call, CallResult, Completed, Lease
+from deep20ray_actors.outcomes import Call, CallResult, Completed
 from deep20ray_cluster.errors import ClusterFailed
 from deep20ray_cluster.pools import ActorLost, Lost, Pool
 
@@ -20,8 +21,8 @@ class Actor:
     """A fake role actor. It answers what it is given, unless told to die, to hang, or to make a mistake."""
 
     def __init__(self) -> None:
-        self.batches: list[list[Call]] = []
-        self.finished: list[CallResult] = []
+        self.batches: list[list[Any]] = []
+        self.finished: list[CallResult | Again] = []
         self.news = asyncio.Event()
         self.answers = True
         self.closed = False
@@ -33,12 +34,12 @@ class Actor:
     async def ready(self) -> None:
         await self.starts.wait()
 
-    async def submit(self, calls: list[Call]) -> None:
+    async def submit(self, calls: list[Call | Grant]) -> None:
         if self.submit_raises is not None:
             raise self.submit_raises
         self.batches.append(calls)
         if self.answers:
-            self.answer(*calls)
+            self.answer(*(call for call in calls if isinstance(call, Call)))
 
     def answer(self, *calls: Call) -> None:
         self.finished += [CallResult(call.slot, Completed(str(call.slot)), audit()) for call in calls]
@@ -47,7 +48,7 @@ class Actor:
     def die(self, error: BaseException | None = None) -> None:
         self._dead.set_exception(error or ActorLost("it died"))
 
-    async def collect(self, wait_seconds: float) -> list[CallResult]:
+    async def collect(self, wait_seconds: float) -> list[CallResult | Again]:
         self.news.clear()
         if not self.finished:
             news: asyncio.Future[Any] = asyncio.ensure_future(self.news.wait())
