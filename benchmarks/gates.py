@@ -9,6 +9,7 @@ what replies' headers say, and told nothing at all. Ratio = wall time of play / 
 import argparse
 import asyncio
 import json
+import os
 import sys
 import time
 import urllib.request
@@ -17,6 +18,7 @@ from itertools import count
 import aiohttp
 
 from benchmarks.overhead import server, whole
+from deep20ray_cluster.ray_local import ray_session
 
 QUESTIONS = 10
 CALLS = 3 * QUESTIONS + 2
@@ -82,13 +84,14 @@ def main() -> None:
     args = parser.parse_args()
     print(f"limit {args.rate:g}/s, bucket {args.bucket:g} s, latency {LATENCY:g} s, ideal about {args.seconds:g} s", flush=True)
     got = {}
-    for way in args.ways:
-        ratio, refused, stats = got[way] = measured(way, args)
-        print(
-            f"{way:8} wall/ideal {ratio:.3f}; {stats['refused']:.0f} of {stats['served']:.0f} calls refused ({refused:.2%}); "
-            f"server's CPU {stats['cpu'] / stats['wall']:.0%} of a core",
-            flush=True,
-        )
+    with ray_session(os.environ):
+        for way in args.ways:
+            ratio, refused, stats = got[way] = measured(way, args)
+            print(
+                f"{way:8} wall/ideal {ratio:.3f}; {stats['refused']:.0f} of {stats['served']:.0f} calls refused ({refused:.2%}); "
+                f"server's CPU {stats['cpu'] / stats['wall']:.0%} of a core",
+                flush=True,
+            )
     missed = False
     for way, (ratio, refused, _) in got.items():
         if way == "bare":

@@ -83,20 +83,23 @@ class Controller:
         if full and self._window < self.ceiling:
             self._window += 1 / self._window
 
-    def congested(self, now: float, started: float, in_flight: int, wait: float | None, *, throttled: bool) -> bool:
+    def congested(
+        self, now: float, started: float, in_flight: int, wait: float | None, known: float | None = None, *, throttled: bool
+    ) -> bool:
         """A call was pushed back. Returns whether that was an event of its own, and made a decrease.
 
         Args:
             started: when that call started.
             in_flight: calls in flight, itself included.
             wait: seconds that the provider asked to wait, which says how far back a rate must be looked for.
+            known: the rate that was told or learned, a second.
             throttled: by a rate, rather than for want of room at the provider.
         """
         if throttled:
             self._refused(started)
         if started <= self._decreased or now < self._decreased + COOLDOWN:
             return False
-        paced = throttled and self._paced(now, wait)
+        paced = throttled and self._paced(now, wait, known)
         if not paced:
             self._window = max(1.0, min(self._window, in_flight) * _NARROWER)
         self._decreased = now
@@ -107,11 +110,11 @@ class Controller:
         if self._since is not None:
             self._since = max(self._since, until)
 
-    def _paced(self, now: float, wait: float | None) -> bool:
+    def _paced(self, now: float, wait: float | None, known: float | None) -> bool:
         """Takes the pace down to what was accepted, where that can be told. Half of it stays, lest a lull be taken for a limit."""
-        least, part = (_SHORTEST, 0.25) if self._top is None else (_RECENT, 0.5)
+        least, part = (_SHORTEST, 0.25) if self._top is None and known is None else (_RECENT, 0.5)
         accepted = self._accepted(now, min(_LONGEST, max(least, 2 * (wait or 0.0))))
-        pace = self.pace(now) or accepted
+        pace = min((each for each in (self.pace(now), known) if each is not None), default=accepted)
         if pace is None:
             return False
         self._felt = self._top is None

@@ -94,12 +94,14 @@ class Line:
 
     async def _leased(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[..., Any]) -> CallResult | Lost:
         gate = self._gates[self._accounts[role, message.kind if isinstance(message, ToolMessage) else route]]
+        pool = self._pools[role]
+        await pool.ready()
         try:
             async with gate.enter(lambda: self._weigh(role, route, message)) as passed:
                 await before()
                 self.calls += 1
                 call = Call(slot=0, route=route, message=message, seed=seed, lease=passed.lease)
-                result = await self._pools[role].ask(call, self._seconds[gate.account] + GRACE, passed.again)
+                result = await pool.ask(call, self._seconds[gate.account] + GRACE, passed.again)
                 if isinstance(result, CallResult):
                     passed.ended(result)
                 return result

@@ -52,6 +52,7 @@ class _Member:
     inbox: "asyncio.Queue[tuple[float, Call | Grant]]" = field(default_factory=asyncio.Queue)
     """With the time at which each came."""
     slots: set[int] = field(default_factory=set)
+    started: bool = False
     work: "asyncio.Task[None] | None" = None
 
 
@@ -94,6 +95,7 @@ class Pool:
         self._members: list[_Member] = []
         self._clock = clock
         self._waiting: dict[int, _Waiter] = {}
+        self._unready: list[asyncio.Future[None]] = []
         self._slot = 0
         self._failure: BaseException | None = None
 
@@ -101,6 +103,19 @@ class Pool:
         """Starts the actors, all at once. Call it inside the running loop."""
         for _ in range(self._size):
             self._add()
+
+    async def ready(self) -> None:
+        """Returns once an actor has started, so that no lease is taken for a call that couldn't be sent.
+
+        Raises:
+            ClusterFailed: as ``ask``.
+        """
+        while self._failure is None and not any(member.started for member in self._members):
+            waits: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._unready.append(waits)
+            await waits
+        if self._failure is not None:
+            raise self._failure
 
     async def ask(self, call: Call, seconds: float | None = None, lease: Leaser | None = None) -> CallResult | Lost:
         """Sends one call and waits for what becomes of it; after ``seconds`` it counts as lost. The slot number is the pool's own.
@@ -115,7 +130,7 @@ class Pool:
             raise self._failure
         self._slot += 1
         slot = self._slot
-        member = min(self._members, key=lambda each: len(each.slots))
+        member = min(self._members, key=lambda each: (not each.started, len(each.slots)))
         waiter = self._waiting[slot] = _Waiter(asyncio.get_running_loop().create_future(), member, lease or _at_once)
         member.slots.add(slot)
         member.inbox.put_nowait((self._clock(), replace(call, slot=slot)))
@@ -136,6 +151,7 @@ class Pool:
         for waiter in self._waiting.values():
             if not waiter.future.done():
                 waiter.future.set_exception(self._failure)
+        self._wake()
 
     async def close(self) -> None:
         """Ends the actors. Calls that still wait are failed."""
@@ -147,6 +163,12 @@ class Pool:
         await asyncio.gather(*works, return_exceptions=True)
         await asyncio.gather(*(member.handle.close() for member in members if member.handle is not None), return_exceptions=True)
 
+    def _wake(self) -> None:
+        unready, self._unready = self._unready, []
+        for waits in unready:
+            if not waits.done():
+                waits.set_result(None)
+
     def _add(self) -> None:
         member = _Member()
         self._members.append(member)
@@ -157,6 +179,8 @@ class Pool:
         member.handle = handle = self._start()
         await handle.ready()
         self._started()
+        member.started = True
+        self._wake()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._send(member, handle))
             group.create_task(self._collect(member, handle))

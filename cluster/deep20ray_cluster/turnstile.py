@@ -230,7 +230,9 @@ class Turnstile:
         for name, charge in ticket.charges.items():
             if name != "requests":
                 self._meters[name].settle(charge, 0.0, typical=False)
-        if self._controller.congested(now, started, self.in_flight, seen.wait, throttled=throttled) and self.limits.adaptive:
+        limit = self._meters["requests"].limit
+        known = None if limit is None else limit / 60
+        if self._controller.congested(now, started, self.in_flight, seen.wait, known, throttled=throttled) and self.limits.adaptive:
             pace = self._controller.pace(now)
             self._tell("slowed", concurrency=self.width, requests=None if pace is None else round(pace * 60, 3))
         if throttled and seen.wait:

@@ -219,6 +219,8 @@ class Pool:
         self.answer = answer
         self.calls = 0
 
+    async def ready(self) -> None: ...
+
     async def ask(self, call: Any, seconds: float, lease: Any) -> CallResult | Lost:
         self.calls += 1
         await asyncio.sleep(0)

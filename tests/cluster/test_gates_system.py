@@ -60,6 +60,7 @@ model = "guesser"
 """
 
 
+@pytest.mark.usefixtures("quiet_ray")
 @pytest.mark.parametrize(
     ("settings", "tells", "most"),
     [

@@ -33,6 +33,8 @@ class Pool:
         self.go = asyncio.Event()
         self.go.set()
 
+    async def ready(self) -> None: ...
+
     async def ask(self, call: Call, seconds: float | None = None, lease: Any = None) -> Any:
         self.calls.append((call, seconds))
         await self.go.wait()

@@ -337,3 +337,21 @@ async def test_what_a_lease_waits_in_the_mailbox_is_taken_off_its_wait() -> None
     await asyncio.gather(*asks)
     assert [call.lease.after for call in cast.actors[0].batches[0]] == [0.0, 0.0, pytest.approx(0.03)]
     await pool.close()
+
+
+async def test_who_asks_whether_it_is_ready_waits_for_an_actor_or_a_failure() -> None:
+    cast = Cast(lambda actor: actor.starts.clear())
+    pool = cast.pool()
+    waits = asyncio.create_task(pool.ready())
+    await settle()
+    assert not waits.done()
+    cast.actors[0].starts.set()
+    await waits
+    await pool.ready()
+    other = cast.pool()
+    waits = asyncio.create_task(other.ready())
+    await settle()
+    await other.close()
+    with pytest.raises(ClusterFailed):
+        await waits
+    await pool.close()

@@ -12,7 +12,10 @@ import pytest
 from deep20ray_cluster import driver
 from deep20ray_cluster.journal import read_events
 from deep20ray_cluster.sweep import SUPPORT_ROLES, parse_sweep
+from tests.ray_fixture import quiet_ray
 from tests.wire.llmock import llmock
+
+__all__ = ["quiet_ray"]
 
 PATHS = {"openai-chat": "/v1", "anthropic": "/anthropic/v1"}
 QUOTAS = {
@@ -46,6 +49,7 @@ max_output_tokens = 512
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("quiet_ray")
 @pytest.mark.parametrize("kind", PATHS)
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
 @pytest.mark.parametrize("quota", QUOTAS)
