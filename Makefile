@@ -84,6 +84,8 @@ real-model: setup
 bench: setup
 	$(BIN)/python -m benchmarks.overhead --trials 100 --questions 10
 	$(BIN)/python -m benchmarks.overhead --trials 60 --questions 20 --latency 0
+	$(BIN)/python -m benchmarks.gates
+	$(BIN)/python -m benchmarks.gates --rate 500 --ways told unknown
 
 # ---- check
 

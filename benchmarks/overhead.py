@@ -28,9 +28,9 @@ ROLES = ("guesser", "oracle", "reviewer", "judge", "validator")
 
 
 @contextmanager
-def server(latency: float, questions: int) -> Iterator[str]:
-    """The fixed-latency server's address."""
-    command = [sys.executable, "-m", "benchmarks.server", str(latency), str(questions)]
+def server(latency: float, questions: int, *limit: str) -> Iterator[str]:
+    """The fixed-latency server's address; for ``limit`` see there."""
+    command = [sys.executable, "-m", "benchmarks.server", str(latency), str(questions), *limit]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -61,12 +61,21 @@ async def bare(url: str, trials: int, questions: int) -> float:
         return time.monotonic() - start
 
 
-def whole(url: str, trials: int) -> tuple[float, float, int]:
-    """Seconds of play, seconds of everything around it, and calls made, for the whole system."""
+def whole(url: str, trials: int, shared: str | None = None) -> tuple[float, float, int]:
+    """Seconds of play, seconds of everything around it, and calls to models, for the whole system.
+
+    ``shared``: the settings of one account that all roles use; else each has its own, and is known to have no limit.
+    """
+    if shared is None:
+        kept = dict.fromkeys(ROLES, "adaptive = false\n")
+        names = {role: role for role in ROLES}
+    else:
+        kept, names = {"any": shared}, dict.fromkeys(ROLES, "any")
     accounts = "".join(
-        f'[accounts.{role}]\nkind = "openai-chat"\nbase_url = "{url}/{role}/v1"\nmax_concurrency = 10000\n' for role in ROLES
+        f'[accounts.{name}]\nkind = "openai-chat"\nbase_url = "{url}/{name}/v1"\nmax_concurrency = 10000\n{settings}'
+        for name, settings in kept.items()
     )
-    support = "".join(f'[support.{role}]\naccount = "{role}"\nmodel = "{role}"\n' for role in ROLES[1:])
+    support = "".join(f'[support.{role}]\naccount = "{names[role]}"\nmodel = "{role}"\n' for role in ROLES[1:])
     text = f"""[sweep]
 name = "bench"
 edition = "1.1"
@@ -85,7 +94,7 @@ max_concurrency = 10000
 {support}
 [[models]]
 id = "bench"
-account = "guesser"
+account = "{names["guesser"]}"
 model = "guesser"
 """
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +104,7 @@ model = "guesser"
         total = time.monotonic() - start
         events = list(read_events(done.folder.journal))
     assert done.owed == 0, done.stopped
-    replies = [event for event in events if event.kind == "reply"]
+    replies = [event for event in events if event.kind == "reply" and (shared is None or event.call != "search")]
     # From the first reply, less its own latency: until then the actors were starting.
     first = min(event.at - event.body["audit"]["latency_ms"] for event in replies)
     play = (max(event.at for event in replies) - first) / 1000

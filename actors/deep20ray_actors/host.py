@@ -1,4 +1,4 @@
-"""One role's calls, without Ray: batches in, closed outcomes out.
+"""One role's calls, without Ray: batches in, closed outcomes out, and between them requests for leases of further wire tries.
 
 Calls of a batch start a few at a time with a yield between, so that a batch doesn't move in lockstep. Whatever goes wrong inside
 a call becomes a fault here, at one boundary; no exception, cause or history leaves it. A call is forgotten once it is collected.
@@ -17,6 +17,7 @@ from deep20ray.canonical import digest_of
 from deep20ray_actors import credentials
 from deep20ray_actors.config import CredentialRef, FetchConfig, NativeSearch, RouteConfig, SearchConfig
 from deep20ray_actors.errors import CredentialUnusable, RouteRefused
+from deep20ray_actors.leases import Again, Grant, Lease
 from deep20ray_actors.messages import (
     ChatMessage,
     GuesserMessage,
@@ -33,6 +34,7 @@ from deep20ray_actors.messages import (
 from deep20ray_actors.outcomes import Audit, Call, CallResult, Credentials, Fault, Fetched, Rejected, Transport, Usage, is_fault
 from deep20ray_actors.providers.delivery import search_given
 from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH, Resumption
+from deep20ray_actors.providers.standing import seen_of
 from deep20ray_actors.providers.transport import HttpTransport, Trail, Way
 from deep20ray_actors.providers.usage import summed
 from deep20ray_actors.providers.wire import Reading, WireReply
@@ -92,17 +94,22 @@ class RoleHost:
         self._queue: deque[Call] = deque()
         self._feeder: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
-        self._finished: list[CallResult] = []
+        self._asking: dict[int, asyncio.Future[Lease]] = {}
+        self._finished: list[CallResult | Again] = []
         self._news = asyncio.Event()
 
-    async def submit(self, calls: Sequence[Call]) -> None:
-        """Takes a batch over and returns at once."""
-        self._queue.extend(calls)
-        if self._feeder is None or self._feeder.done():
+    async def submit(self, calls: Sequence[Call | Grant]) -> None:
+        """Takes a batch over and returns at once. A grant that nobody waits for any more is dropped."""
+        for item in calls:
+            if isinstance(item, Call):
+                self._queue.append(item)
+            elif (asked := self._asking.pop(item.slot, None)) is not None and not asked.done():
+                asked.set_result(item.lease)
+        if self._queue and (self._feeder is None or self._feeder.done()):
             self._feeder = asyncio.create_task(self._feed())
 
-    async def collect(self, wait_seconds: float) -> list[CallResult]:
-        """Everything that finished since the last time, in order of finishing; waits that long for the first."""
+    async def collect(self, wait_seconds: float) -> list[CallResult | Again]:
+        """Everything that finished or wants another try since the last time, in that order; waits that long for the first."""
         if not self._finished and wait_seconds > 0:
             self._news.clear()
             try:
@@ -135,7 +142,7 @@ class RoleHost:
             await asyncio.sleep(0)
 
     async def _run(self, call: Call) -> None:
-        trail, started = Trail(), self._around.clock()
+        trail, started = Trail(), self._around.clock() + call.lease.after
         reading = await self._boundary(call, trail)
         route = self._routes.get(call.route)
         searching = isinstance(call.message, SearchMessage | PagesMessage)
@@ -155,8 +162,22 @@ class RoleHost:
             unbilled=trail.unbilled,
             resumptions=trail.resumptions,
         )
-        self._finished.append(CallResult(call.slot, reading.outcome, audit))
+        seen = seen_of(reading.outcome, reading.wait, trail.headers, self._around.now()) if trail.tries else None
+        self._tell(CallResult(call.slot, reading.outcome, audit, seen))
+
+    def _tell(self, news: CallResult | Again) -> None:
+        self._finished.append(news)
         self._news.set()
+
+    async def _again(self, slot: int, trail: Trail, reading: Reading, wait: float) -> Lease:
+        """The lease of another wire try, from whoever collects."""
+        asked: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
+        self._asking[slot] = asked
+        self._tell(Again(slot, seen_of(reading.outcome, reading.wait, trail.headers, self._around.now()), wait))
+        try:
+            return await asked
+        finally:
+            self._asking.pop(slot, None)
 
     def _ended(self, slot: int, task: asyncio.Task[None]) -> None:
         """A call that broke outside its boundary is answered all the same, or its trial would wait for ever."""
@@ -164,8 +185,7 @@ class RoleHost:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             fault = Rejected(f"internal error in the {self.role.value}'s actor: {type(error).__name__}")
-            self._finished.append(CallResult(slot, fault, Audit(None, None, None, None, None, False, Usage(), 0, 0, 0, None, None)))
-            self._news.set()
+            self._tell(CallResult(slot, fault, Audit(None, None, None, None, None, False, Usage(), 0, 0, 0, None, None)))
 
     async def _boundary(self, call: Call, trail: Trail) -> Reading:
         """The one place where an exception of any kind becomes a fault. Its detail names the kind of error and never its text."""
@@ -205,7 +225,7 @@ class RoleHost:
         return await self._chat(message, call, route, trail)
 
     async def _chat(self, message: ChatMessage, call: Call, route: RouteConfig, trail: Trail) -> Reading:
-        """One turn of a model's, gone on with where its provider pauses it: within the same call, lease and deadline."""
+        """One turn of a model's, gone on with where its provider pauses it: within the same call and deadline."""
         speech, native = DIALECTS[route.dialect], search_given(route, message)
         request = speech.build(route, message, call.seed)
         way = Way(
@@ -215,14 +235,15 @@ class RoleHost:
             lambda reply: speech.read(reply, self.role, self._around.now(), native),
             lambda key: speech.authorize(route, key),
         )
-        reading = await self._transport.send(request, call.lease, way, trail)
+        ask = partial(self._again, call.slot, trail)
+        reading = await self._transport.send(request, call.lease, way, trail, ask)
         while reading.paused is not None and native is not None and trail.resumptions < native.max_resumptions:
             if speech.resumption is None:
                 break
             trail.spent, trail.resumptions = _used(trail, reading), trail.resumptions + 1
             again = partial(self._resumed, speech.resumption, native, reading.paused)
             request_again = speech.resumption.build(request, reading.paused)
-            reading = await self._transport.send(request_again, call.lease, replace(way, read=again), trail)
+            reading = await self._transport.send(request_again, await ask(reading, 0.0), replace(way, read=again), trail, ask)
         return reading
 
     def _resumed(self, resumption: Resumption, native: NativeSearch, earlier: tuple[Any, ...], reply: WireReply) -> Reading:
@@ -238,7 +259,7 @@ class RoleHost:
             lambda reply: engine.read(reply, config, self._around.now()),
             engine.authorize,
         )
-        return await self._transport.send(request, call.lease, way, trail)
+        return await self._transport.send(request, call.lease, way, trail, partial(self._again, call.slot, trail))
 
     async def _pages(self, message: PagesMessage, config: FetchConfig, trail: Trail) -> Reading:
         if self._fetcher is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeGuard
 
 from deep20ray.canonical import Digest
+from deep20ray_actors.leases import Lease, Seen
 from deep20ray_actors.messages import Message, ResultItem
 
 
@@ -211,16 +212,8 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
-    """Permission for one logical call on an account. It says nothing about a trial."""
-
-    account: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
 class Call:
-    """One logical call. ``slot`` is the sender's opaque number."""
+    """One logical call. ``slot`` is the sender's opaque number; ``lease`` is for its first wire try."""
 
     slot: int
     route: str
@@ -236,3 +229,5 @@ class CallResult:
     slot: int
     outcome: Outcome
     audit: Audit
+    seen: Seen | None = None
+    """What its last wire try tells the gate; None if nothing was sent. It is no part of any record."""

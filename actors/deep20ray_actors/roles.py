@@ -16,6 +16,7 @@ import ray
 from deep20ray.answers import Role
 from deep20ray_actors.config import RouteConfig
 from deep20ray_actors.host import RoleHost, Surroundings
+from deep20ray_actors.leases import Again, Grant
 from deep20ray_actors.outcomes import Call, CallResult
 from deep20ray_actors.providers.transport import HttpTransport
 
@@ -29,11 +30,11 @@ class _RoleActor:
         around = Surroundings(time.monotonic, lambda: datetime.now(UTC), asyncio.sleep, random.random)
         self._host = RoleHost(self.role, routes, around, HttpTransport(sleep=around.sleep, jitter=around.jitter))
 
-    async def submit(self, calls: list[Call]) -> None:
+    async def submit(self, calls: list[Call | Grant]) -> None:
         """See RoleHost."""
         await self._host.submit(calls)
 
-    async def collect(self, wait_seconds: float) -> list[CallResult]:
+    async def collect(self, wait_seconds: float) -> list[CallResult | Again]:
         """See RoleHost."""
         return await self._host.collect(wait_seconds)
 

@@ -14,15 +14,17 @@ from deep20ray.answers import Role
 from deep20ray.errors import Deep20RayError
 from deep20ray_cluster.budget import Budget, Withheld
 from deep20ray_cluster.errors import ClusterFailed
-from deep20ray_cluster.gates import Gate
+from deep20ray_cluster.gates import Clock, Gate, Sleep
 from deep20ray_cluster.journal import Event, Journal
+from deep20ray_cluster.limits import Change
 from deep20ray_cluster.line import Line, RunDesk
 from deep20ray_cluster.memory import MAX_ATTEMPTS, Memory
 from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey, research_policy
 from deep20ray_cluster.pools import Handle, Pool
 from deep20ray_cluster.progress import Board, Progress
 from deep20ray_cluster.ray_local import Session
-from deep20ray_cluster.routes import PAGES_GATE, SEARCH_GATE, account_of, guesser_route, seconds_of
+from deep20ray_cluster.routes import account_of, guesser_route, limits_of, seconds_of, weigher
+from deep20ray_cluster.sweep import Sweep
 from deep20ray_cluster.table import Draining, Infrastructure, Parked, Table
 
 BREAKER = 5
@@ -42,15 +44,23 @@ class Drive:
         started: Callable[[], None],
         failures: int = 0,
         budget: Budget | None = None,
+        *,
+        clock: Clock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        record: Callable[[Change], None] = lambda _: None,
+        retuned: Callable[[], Sweep | None] = lambda: None,
     ) -> None:
-        """``failures`` is how many trials in a row have just ended by infrastructure, in journal order."""
+        """``failures`` is how many trials in a row have just ended by infrastructure, in journal order; ``clock`` and ``sleep`` are the
+        gates', ``record`` is told what changes at them, and ``retuned`` gives other settings of theirs, if there are any."""
         self._plan = plan
         self._journal = journal
         self._memories = memories
         self._progress = progress
         self._pools = {role: Pool(role.value, starter, started=started) for role, starter in start.items()}
         accounts = account_of(plan.sweep)
-        self._line = Line(self._pools, self._gates(), accounts, seconds_of(plan.sweep), budget)
+        gates = {name: Gate(name, limits, clock=clock, sleep=sleep, record=record) for name, limits in limits_of(plan.sweep).items()}
+        self._line = Line(self._pools, gates, accounts, seconds_of(plan.sweep), budget, weigher(plan))
+        self._retuned = retuned
         self._failures = failures
         self._broken: ClusterFailed | None = None
         self._interrupted = False
@@ -91,34 +101,13 @@ class Drive:
         return self._line.stopping, self._interrupted
 
     async def _watch(self, session: Session) -> None:
-        """Fails all pools when Ray itself has died: its actors and pending calls may not notice."""
-        while (name := session.missing()) is None:  # noqa: ASYNC110  no event tells of another process's death
+        """Fails all pools when Ray itself has died: its actors and pending calls may not notice. Until then, sees to other limits."""
+        while (name := session.missing()) is None:
+            if (sweep := self._retuned()) is not None:
+                self._line.retune(limits_of(sweep))
             await asyncio.sleep(1)
         for pool in self._pools.values():
             pool.fail(ClusterFailed(f"Ray's {name} died; look at the machine's memory, then resume"))
-
-    def _gates(self) -> dict[str, Gate]:
-        gates = {
-            name: Gate(
-                name,
-                max_concurrency=account.max_concurrency,
-                requests_per_minute=account.requests_per_minute,
-                clock=time.monotonic,
-                sleep=asyncio.sleep,
-            )
-            for name, account in self._plan.sweep.accounts.items()
-        }
-        tools = {
-            name: Gate(
-                name,
-                max_concurrency=self._plan.sweep.search.max_concurrency,
-                requests_per_minute=None,
-                clock=time.monotonic,
-                sleep=asyncio.sleep,
-            )
-            for name in (SEARCH_GATE, PAGES_GATE)
-        }
-        return gates | tools
 
     def _interrupt(self, task: "asyncio.Task[Any] | None") -> None:
         """The first Ctrl-C stops new calls and waits for those in flight; the second ends at once, and they count as lost."""

@@ -25,6 +25,7 @@ from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey, check_same, loa
 from deep20ray_cluster.price_list import load_prices
 from deep20ray_cluster.progress import Progress
 from deep20ray_cluster.ray_local import session_in_use, starters
+from deep20ray_cluster.retuning import recorder, retuner
 from deep20ray_cluster.routes import credentials_of, routes_of
 from deep20ray_cluster.seal import seal_run
 from deep20ray_cluster.simulation import simulator_for
@@ -189,7 +190,7 @@ def _drive(
         stopped: str | None = None
         interrupted = False
         if owed:
-            stopped, interrupted = _played(plan, held, journal, memories, owed, credentials, options, ctrl_c, budget)
+            stopped, interrupted = _played(plan, folder, held, journal, memories, owed, credentials, options, ctrl_c, budget)
             memories = _memories(plan, journal)
         sealed = tuple(path for run in plan.runs if (path := seal_run(plan, run, folder, journal, memories)) is not None)
     ended = sum(memory.ended for memory in memories.values())
@@ -201,6 +202,7 @@ def _drive(
 
 def _played(
     plan: Plan,
+    folder: SweepFolder,
     held: Held,
     journal: Journal,
     memories: dict[TrialKey, Memory],
@@ -226,7 +228,18 @@ def _played(
             leftovers.callback(lambda: end_processes(held.processes))
         started()
         start = starters(routes_of(plan, credentials, simulator()))
-        drive = Drive(plan, journal, memories, options.progress, start, started, failures_in_a_row(journal.events()), budget)
+        drive = Drive(
+            plan,
+            journal,
+            memories,
+            options.progress,
+            start,
+            started,
+            failures_in_a_row(journal.events()),
+            budget,
+            record=recorder(folder.gates),
+            retuned=retuner(folder.sweep_file, options.progress.say),
+        )
         ctrl_c.check()
         return asyncio.run(drive.play(owed, session))
 

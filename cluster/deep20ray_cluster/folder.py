@@ -47,6 +47,11 @@ class SweepFolder:
         return self.root / "journal.sqlite"
 
     @property
+    def gates(self) -> Path:
+        """What changed at the gates, a JSON object a line, private."""
+        return self.root / "gates.jsonl"
+
+    @property
     def lock(self) -> Path:
         """See the module."""
         return self.root / "lock"

@@ -6,14 +6,13 @@ from typing import Any
 
 from deep20ray.answers import Role
 from deep20ray_actors.messages import Message, ToolMessage
-from deep20ray_actors.outcomes import Call, CallResult, Throttled
+from deep20ray_actors.outcomes import Call, CallResult
 from deep20ray_cluster.budget import Budget, Closed
 from deep20ray_cluster.gates import Gate, Shut
+from deep20ray_cluster.limits import Limits, Weight
 from deep20ray_cluster.pools import Lost, Pool
 from deep20ray_cluster.table import Draining
 
-PAUSE_MAX = 600.0
-"""Seconds: the longest pause that one throttled reply may ask for."""
 GRACE = 60.0
 """Seconds beyond a call's own deadline, which its actor keeps, after which the driver gives it up: for an actor that forgot it."""
 
@@ -28,13 +27,16 @@ class Line:
         accounts: Mapping[tuple[Role, str], str],
         seconds: Mapping[str, float],
         budget: Budget | None = None,
+        weigh: Callable[[Role, str, Message], Weight] = lambda *_: Weight(),
     ) -> None:
-        """``accounts`` names the gate of each (role, route); ``seconds`` is the deadline of a call through each gate."""
+        """``accounts`` names the gate of each (role, route); ``seconds`` is the deadline of a call through each gate; ``weigh`` says
+        what a call weighs before it is sent."""
         self._pools = pools
         self._gates = gates
         self._accounts = accounts
         self._seconds = seconds
         self._budget = budget
+        self._weigh = weigh
         self.stopping: str | None = None
         self.calls = 0
 
@@ -47,6 +49,11 @@ class Line:
     def throttled(self) -> int:
         """Throttled wire tries so far."""
         return sum(gate.throttled for gate in self._gates.values())
+
+    def retune(self, limits: Mapping[str, Limits]) -> None:
+        """Other settings for gates, by name, from now on."""
+        for name, gate in self._gates.items():
+            gate.retune(limits.get(name, gate.limits))
 
     def stop(self, reason: str) -> None:
         """No new call starts, and none waits any longer. The first reason stays."""
@@ -87,20 +94,19 @@ class Line:
 
     async def _leased(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[..., Any]) -> CallResult | Lost:
         gate = self._gates[self._accounts[role, message.kind if isinstance(message, ToolMessage) else route]]
+        pool = self._pools[role]
+        await pool.ready()
         try:
-            async with gate.lease() as lease:
+            async with gate.enter(lambda: self._weigh(role, route, message)) as passed:
                 await before()
                 self.calls += 1
-                result = await self._pools[role].ask(
-                    Call(slot=0, route=route, message=message, seed=seed, lease=lease), self._seconds[gate.account] + GRACE
-                )
+                call = Call(slot=0, route=route, message=message, seed=seed, lease=passed.lease)
+                result = await pool.ask(call, self._seconds[gate.account] + GRACE, passed.again)
+                if isinstance(result, CallResult):
+                    passed.ended(result)
+                return result
         except Shut:
             raise Draining from None
-        if isinstance(result, CallResult):
-            gate.throttled += result.audit.throttles
-            if isinstance(result.outcome, Throttled) and result.outcome.retry_after:
-                gate.pause(min(result.outcome.retry_after, PAUSE_MAX))
-        return result
 
 
 @dataclass(frozen=True, slots=True)

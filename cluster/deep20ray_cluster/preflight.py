@@ -6,7 +6,6 @@ key, model, feature or price is missing. The calls cost what they cost.
 
 import asyncio
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -35,7 +34,7 @@ from deep20ray_cluster.pools import Lost, Pool
 from deep20ray_cluster.price_list import load_prices
 from deep20ray_cluster.ray_local import session_in_use, starters
 from deep20ray_cluster.research import research
-from deep20ray_cluster.routes import PAGES_GATE, SEARCH_GATE, account_of, credentials_of, guesser_route, routes_of, seconds_of
+from deep20ray_cluster.routes import account_of, credentials_of, guesser_route, limits_of, routes_of, seconds_of
 from deep20ray_cluster.simulation import simulator_for
 from deep20ray_cluster.sweep import SUPPORT_ROLES, Model, Sweep
 
@@ -159,19 +158,18 @@ class _Desk:
         self._pools = pools
         self._accounts = account_of(plan.sweep)
         self._seconds = seconds_of(plan.sweep)
-        limits = {name: account.requests_per_minute for name, account in plan.sweep.accounts.items()}
-        self._gates = {
-            name: Gate(name, max_concurrency=1, requests_per_minute=limit, clock=time.monotonic, sleep=asyncio.sleep)
-            for name, limit in {**limits, SEARCH_GATE: None, PAGES_GATE: None}.items()
-        }
+        self._gates = {name: Gate(name, replace(limits, concurrency=1)) for name, limits in limits_of(plan.sweep).items()}
 
     async def call(self, role: Role, route: str, message: Message) -> CallResult | Lost:
         """One call as a table would make it."""
         tool = isinstance(message, ToolMessage)
         gate = self._gates[self._accounts[role, message.kind if tool else route]]
-        async with gate.lease() as lease:
-            call = Call(0, route, message, None if tool else _SEED, lease)
-            return await self._pools[role].ask(call, self._seconds[gate.account] + GRACE)
+        async with gate.enter() as passed:
+            call = Call(0, route, message, None if tool else _SEED, passed.lease)
+            result = await self._pools[role].ask(call, self._seconds[gate.account] + GRACE, passed.again)
+            if isinstance(result, CallResult):
+                passed.ended(result)
+            return result
 
 
 async def _guesser(plan: Plan, desk: _Desk, index: int) -> list[Check]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from deep20ray.answers import Role
 from deep20ray_actors.config import RouteConfig
+from deep20ray_actors.leases import Again, Grant
 from deep20ray_actors.outcomes import Call, CallResult
 from deep20ray_cluster.errors import ClusterFailed
 from deep20ray_cluster.pools import ActorLost, Handle
@@ -194,13 +195,13 @@ class RayHandle:
         """See Handle."""
         await self._await(self._actor.ping.remote, self._start)
 
-    async def submit(self, calls: list[Call]) -> None:
+    async def submit(self, calls: list[Call | Grant]) -> None:
         """See Handle."""
         await self._await(lambda: self._actor.submit.remote(calls), self._hung)
 
-    async def collect(self, wait_seconds: float) -> list[CallResult]:
+    async def collect(self, wait_seconds: float) -> list[CallResult | Again]:
         """See Handle."""
-        results: list[CallResult] = await self._await(lambda: self._actor.collect.remote(wait_seconds), wait_seconds + self._hung)
+        results: list[CallResult | Again] = await self._await(lambda: self._actor.collect.remote(wait_seconds), wait_seconds + self._hung)
         return results
 
     async def close(self) -> None:

@@ -1,10 +1,10 @@
-"""From settings to what the actors get: a route per model, and each role's credentials alone.
+"""From settings to what the actors get: a route per model, and each role's credentials alone; and to the gates their calls go through.
 
 A route's name is opaque; it says nothing about a trial, and the guesser routes don't even name their model.
 """
 
 import stat
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,12 @@ from deep20ray_actors.config import (
     SearchConfig,
     Timeouts,
 )
+from deep20ray_actors.messages import Message, ToolMessage
+from deep20ray_actors.render import chat_messages
 from deep20ray_cluster.errors import SweepError
+from deep20ray_cluster.limits import Limits, Weight
 from deep20ray_cluster.plan import Plan
-from deep20ray_cluster.sweep import SUPPORT_ROLES, Model, Sweep
+from deep20ray_cluster.sweep import SUPPORT_ROLES, Account, Model, Sweep
 
 SEARCH_GATE = "search:"
 """The gate of the search back-end, and the name of its credential. No account can be named so."""
@@ -41,17 +44,60 @@ def guesser_route(index: int) -> str:
     return f"g{index}"
 
 
+def gate_of(model: Model) -> str:
+    """The gate that a model's calls go through: its account's, or its limit group's."""
+    return model.account if model.limit_group is None else f"{model.account}/{model.limit_group}"
+
+
 def account_of(sweep: Sweep) -> dict[tuple[Role, str], str]:
     """The gate of each (role, route); the Oracle's searches and page fetches, by their kind of message, have their own."""
-    accounts = {(Role.GUESSER, guesser_route(index)): model.account for index, model in enumerate(sweep.models)}
-    accounts |= {(role, role.value): sweep.support.of(role).account for role in SUPPORT_ROLES}
-    return accounts | {(Role.ORACLE, "search"): SEARCH_GATE, (Role.ORACLE, "pages"): PAGES_GATE}
+    gates = {(Role.GUESSER, guesser_route(index)): gate_of(model) for index, model in enumerate(sweep.models)}
+    gates |= {(role, role.value): gate_of(sweep.support.of(role)) for role in SUPPORT_ROLES}
+    return gates | {(Role.ORACLE, "search"): SEARCH_GATE, (Role.ORACLE, "pages"): PAGES_GATE}
+
+
+def limits_of(sweep: Sweep) -> dict[str, Limits]:
+    """What is said of each gate: its account's settings, for each of its limit groups alike."""
+    models = (*sweep.models, *(sweep.support.of(role) for role in SUPPORT_ROLES))
+    search = sweep.search
+    tools = {
+        SEARCH_GATE: Limits(search.max_concurrency, search.requests_per_minute),
+        PAGES_GATE: Limits(search.max_concurrency, adaptive=False),
+    }
+    return {gate_of(model): _limits(sweep.accounts[model.account]) for model in models} | tools
+
+
+def _limits(account: Account) -> Limits:
+    return Limits(
+        account.max_concurrency,
+        account.requests_per_minute,
+        account.tokens_per_minute,
+        account.input_tokens_per_minute,
+        account.output_tokens_per_minute,
+        account.max_share,
+        account.adaptive and account.kind != "simulator",
+    )
 
 
 def seconds_of(sweep: Sweep) -> dict[str, float]:
     """The deadline of a call through each gate, in seconds."""
     tools = {SEARCH_GATE: _search_seconds(sweep), PAGES_GATE: 2 * sweep.search.page_seconds + _PAGES_SPARE}
-    return {name: account.call_seconds for name, account in sweep.accounts.items()} | tools
+    models = (*sweep.models, *(sweep.support.of(role) for role in SUPPORT_ROLES))
+    return {gate_of(model): sweep.accounts[model.account].call_seconds for model in models} | tools
+
+
+def weigher(plan: Plan) -> Callable[[Role, str, Message], Weight]:
+    """What a role's call by a route weighs: the bytes of what it sends, and its route's ``max_output_tokens``."""
+    most = {(Role.GUESSER, guesser_route(index)): model.max_output_tokens for index, model in enumerate(plan.sweep.models)}
+    most |= {(role, role.value): plan.sweep.support.of(role).max_output_tokens for role in SUPPORT_ROLES}
+    texts = {role: PromptTexts(prompt.system, prompt.guide, prompt.reminder, prompt.queries) for role, prompt in plan.prompts.items()}
+
+    def weigh(role: Role, route: str, message: Message) -> Weight:
+        if isinstance(message, ToolMessage):
+            return Weight()
+        return Weight(sum(len(turn["content"].encode()) for turn in chat_messages(message, texts[role])), most[role, route])
+
+    return weigh
 
 
 def _search_seconds(sweep: Sweep) -> float:

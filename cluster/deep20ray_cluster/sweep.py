@@ -61,6 +61,13 @@ class Account(_Settings):
     api_key: Annotated[str, Field(pattern=_CREDENTIAL)] | None = None
     max_concurrency: Annotated[int, Strict(), Field(ge=1, le=10_000)] = 32
     requests_per_minute: Annotated[int, Strict(), Field(ge=1)] | None = None
+    tokens_per_minute: Annotated[int, Strict(), Field(ge=1)] | None = None
+    input_tokens_per_minute: Annotated[int, Strict(), Field(ge=1)] | None = None
+    output_tokens_per_minute: Annotated[int, Strict(), Field(ge=1)] | None = None
+    max_share: Annotated[float, Strict(), Field(gt=0, le=1)] = 1.0
+    """The part of its limits, told or learned, that the sweep may use."""
+    adaptive: StrictBool = True
+    """Whether concurrency and pace also follow what the provider pushes back."""
     output_limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     anthropic_auth: Literal["x-api-key", "bearer"] = "x-api-key"
     anthropic_version: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$")] = "2023-06-01"
@@ -131,6 +138,7 @@ class Search(_Settings):
     excluded_domains: tuple[Domain, ...] = ()
     """Besides the benchmark's own publications, which are always left out."""
     max_concurrency: Annotated[int, Strict(), Field(ge=1, le=10_000)] = 32
+    requests_per_minute: Annotated[int, Strict(), Field(ge=1)] | None = None
     attempts: Annotated[int, Strict(), Field(ge=1, le=20)] = 4
     try_seconds: Annotated[float, Strict(), Field(gt=0, le=600)] = 30
     usd_per_thousand: Annotated[float, Strict(), Field(ge=0, le=100_000)] | None = None
@@ -201,6 +209,8 @@ class Model(_Settings):
     """Anthropic's alone."""
     max_output_tokens: Annotated[int, Strict(), Field(ge=16, le=1_000_000)] = 8192
     send_seed: StrictBool = True
+    limit_group: Slug | None = None
+    """Models of one account that share its limits with each other, and with no model of another group."""
 
 
 class Contestant(Model):

@@ -12,8 +12,9 @@ from deep20ray.game import Exchange, Reminder, View
 from deep20ray.subjects import TrustedSubject
 from deep20ray_actors.config import PromptTexts, RouteConfig, Timeouts
 from deep20ray_actors.host import RoleHost, Surroundings
+from deep20ray_actors.leases import Again, Grant, Lease
 from deep20ray_actors.messages import GuesserMessage, JudgeMessage, Message, OracleMessage, ResultItem, ReviewerMessage, ValidatorMessage
-from deep20ray_actors.outcomes import Call, CallResult, Lease
+from deep20ray_actors.outcomes import Call, CallResult
 from deep20ray_actors.providers.transport import REPLY_MAX, HttpTransport
 
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "recorded"
@@ -99,11 +100,18 @@ def call(message: Message, slot: int = 1, seed: int | None = 7) -> Call:
     return Call(slot, "r", message, seed, Lease("account", slot))
 
 
+async def finished(worker: RoleHost) -> list[CallResult]:
+    """What has finished; who wants another wire try gets it after the wait that it must keep."""
+    news = await worker.collect(30)
+    await worker.submit([Grant(each.slot, Lease("account", 0, each.wait)) for each in news if isinstance(each, Again)])
+    return [each for each in news if isinstance(each, CallResult)]
+
+
 async def results_of(worker: RoleHost, calls: list[Call]) -> list[CallResult]:
     """Submits, collects everything, closes; in order of slots."""
     await worker.submit(calls)
     got: list[CallResult] = []
     while len(got) < len(calls):
-        got += await worker.collect(30)
+        got += await finished(worker)
     await worker.close()
     return sorted(got, key=lambda result: result.slot)

@@ -15,6 +15,7 @@ from werkzeug import Request, Response
 from deep20ray.answers import Role
 from deep20ray_actors.config import FileCredential, LiteralCredential, RouteConfig, SearchConfig, Timeouts
 from deep20ray_actors.errors import RouteRefused
+from deep20ray_actors.leases import Again, Grant, Lease, Seen, Stand, Standing
 from deep20ray_actors.messages import SearchMessage
 from deep20ray_actors.outcomes import (
     CallResult,
@@ -103,6 +104,51 @@ def test_throttled_then_served(httpserver: HTTPServer) -> None:
     )
     assert time.sleeps == [3.0, 1.0] and result.audit.latency_ms == 4000
     assert len({request.data for request in seen}) == 1
+
+
+def test_every_further_try_asks_for_a_lease_and_says_what_the_last_one_saw(httpserver: HTTPServer) -> None:
+    limits: dict[str, Any] = {"X_RateLimit_Limit_Requests": "60"}
+    seen = answers(httpserver, reply(429, {"error": {}}, Retry_After="3"), reply(503, b""), reply(**limits))
+    time = FakeTime()
+
+    async def main() -> CallResult:
+        worker = host(Role.GUESSER, route(base_url=httpserver.url_for("/v1")), time)
+        await worker.submit([replace(call(MESSAGES[Role.GUESSER], 4), lease=Lease("account", 1, 0.25))])
+        (first,) = await worker.collect(30)
+        assert first == Again(4, Seen("throttled", 3.0), 3.0)
+        assert len(seen) == 1 and await worker.collect(0) == [], "without a lease nothing is sent"
+        await worker.submit([Grant(9, Lease("account", 2)), Grant(4, Lease("account", 3))])
+        (second,) = await worker.collect(30)
+        assert second == Again(4, Seen("overloaded"), 1.0)
+        await worker.submit([Grant(4, Lease("account", 4, 0.125))])
+        (last,) = await worker.collect(30)
+        await worker.close()
+        assert isinstance(last, CallResult)
+        return last
+
+    result = asyncio.run(main())
+    assert result.outcome == Completed("{}") and result.audit.wire_tries == len(seen) == 3
+    assert time.sleeps == [0.25, 0.125], "the transport waits as its leases say, and no longer"
+    assert result.audit.latency_ms == 125, "the first lease's wait is no part of the call"
+    assert result.seen == Seen("served", None, Standing(Stand(60)))
+
+
+def test_a_call_whose_lease_never_comes_ends_by_its_deadline(httpserver: HTTPServer) -> None:
+    answers(httpserver, reply(503, b""))
+
+    async def main() -> Any:
+        worker = host(Role.GUESSER, route(base_url=httpserver.url_for("/v1"), timeouts=Timeouts(10, 30, 0.3)))
+        await worker.submit([call(MESSAGES[Role.GUESSER])])
+        got = await worker.collect(30)
+        if len(got) == 1:
+            got += await worker.collect(30)
+        await worker.submit([Grant(1, Lease("account", 2))])
+        assert not worker._asking
+        await worker.close()
+        return got
+
+    again, ended = asyncio.run(main())
+    assert isinstance(again, Again) and isinstance(ended, CallResult) and isinstance(ended.outcome, Transport)
 
 
 def test_backoff_doubles_up_to_eight_seconds(httpserver: HTTPServer) -> None:

@@ -17,6 +17,7 @@ from deep20ray.answers import Role
 from deep20ray.subjects import Subject
 from deep20ray_actors.config import LiteralCredential, RouteConfig
 from deep20ray_actors.host import RoleHost, Surroundings
+from deep20ray_actors.leases import Again, Grant
 from deep20ray_actors.outcomes import Call, CallResult
 from deep20ray_actors.providers.transport import HttpTransport
 from deep20ray_actors.search.pages import PageFetcher
@@ -121,13 +122,13 @@ class LocalActor:
     async def ready(self) -> None:
         """See Handle."""
 
-    async def submit(self, calls: list[Call]) -> None:
+    async def submit(self, calls: list[Call | Grant]) -> None:
         """See Handle."""
         await self._host.submit(pickle.loads(pickle.dumps(calls)))
 
-    async def collect(self, wait_seconds: float) -> list[CallResult]:
+    async def collect(self, wait_seconds: float) -> list[CallResult | Again]:
         """See Handle."""
-        results: list[CallResult] = pickle.loads(pickle.dumps(await self._host.collect(wait_seconds)))
+        results: list[CallResult | Again] = pickle.loads(pickle.dumps(await self._host.collect(wait_seconds)))
         return results
 
     async def close(self) -> None:
@@ -168,7 +169,8 @@ async def _play(world: World) -> Played:
         routes = routes_of(plan, {role: LiteralCredential(key_of(role)) for role in ROLES}, None)
         starters = {role: _starter(role, routes[role], time) for role in Role}
         memories = {trial.key: Memory() for trial in trials}
-        drive = Drive(plan, journal, memories, Progress(), starters, lambda: None)  # type: ignore[arg-type]
+        clock = {"clock": lambda: time.seconds, "sleep": time.wait}
+        drive = Drive(plan, journal, memories, Progress(), starters, lambda: None, **clock)  # type: ignore[arg-type]
         assert await drive.play(trials, Session(own=False)) == (None, False)
     finally:
         await runner.cleanup()

@@ -141,9 +141,9 @@ def _header(name: str, value: Callable[[WireRequest, Any], str]) -> Patch:
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
         send = HttpTransport.send
 
-        async def marked(self: Any, request: WireRequest, lease: Any, way: Any, trail: Any) -> Any:
+        async def marked(self: Any, request: WireRequest, lease: Any, way: Any, trail: Any, ask: Any) -> Any:
             marked = replace(request, headers={**request.headers, name: value(request, lease)})
-            return await send(self, marked, lease, way, trail)
+            return await send(self, marked, lease, way, trail, ask)
 
         monkeypatch.setattr(HttpTransport, "send", marked)
 

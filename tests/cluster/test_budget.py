@@ -27,6 +27,7 @@ from deep20ray_cluster.budget import Budget, Closed, Ticket, Withheld, check_bud
 from deep20ray_cluster.errors import SweepError
 from deep20ray_cluster.gates import Gate
 from deep20ray_cluster.journal import Event, Kind
+from deep20ray_cluster.limits import Limits
 from deep20ray_cluster.line import Line, RunDesk
 from deep20ray_cluster.plan import Plan, resolve
 from deep20ray_cluster.pools import Lost
@@ -226,14 +227,16 @@ class Pool:
         self.answer = answer
         self.calls = 0
 
-    async def ask(self, call: Any, seconds: float) -> CallResult | Lost:
+    async def ready(self) -> None: ...
+
+    async def ask(self, call: Any, seconds: float, lease: Any) -> CallResult | Lost:
         self.calls += 1
         await asyncio.sleep(0)
         return self.answer
 
 
 def desk(of: Budget, made: Plan, pool: Pool) -> tuple[RunDesk, Gate]:
-    gate = Gate("guesser", max_concurrency=2, requests_per_minute=None, clock=lambda: 0.0, sleep=asyncio.sleep)
+    gate = Gate("guesser", Limits(2), clock=lambda: 0.0)
     line = Line({Role.GUESSER: pool}, {"guesser": gate}, {(Role.GUESSER, "g0"): "guesser"}, {"guesser": 1.0}, of)  # type: ignore[dict-item]
     return RunDesk(line, made.runs[0].id), gate
 

@@ -1,6 +1,8 @@
 """The line between tables and roles: which gate a call goes through, what a throttled reply does, and how it is stopped."""
 
 import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,9 +11,12 @@ from deep20ray.answers import Role
 from deep20ray.subjects import TrustedSubject
 from deep20ray_actors.messages import Message, QueriesMessage, SearchMessage
 from deep20ray_actors.outcomes import Call, Completed, Found, Outcome, Throttled
+from deep20ray_actors.providers.standing import seen_of
 from deep20ray_cluster.gates import Gate
-from deep20ray_cluster.line import GRACE, PAUSE_MAX, Line
+from deep20ray_cluster.limits import Limits
+from deep20ray_cluster.line import GRACE, Line
 from deep20ray_cluster.table import Draining
+from deep20ray_cluster.turnstile import ASKED_MAX
 
 from .fakes import delivered
 
@@ -28,10 +33,12 @@ class Pool:
         self.go = asyncio.Event()
         self.go.set()
 
-    async def ask(self, call: Call, seconds: float | None = None) -> Any:
+    async def ready(self) -> None: ...
+
+    async def ask(self, call: Call, seconds: float | None = None, lease: Any = None) -> Any:
         self.calls.append((call, seconds))
         await self.go.wait()
-        return delivered(self.outcome)
+        return replace(delivered(self.outcome), seen=seen_of(self.outcome, None, None, datetime.now(UTC)))
 
 
 class Clock:
@@ -43,10 +50,7 @@ def line(pool: Pool, clock: Clock, width: int = 1) -> tuple[Line, dict[str, Gate
         clock.now += seconds
         await asyncio.sleep(0)
 
-    gates = {
-        name: Gate(name, max_concurrency=width, requests_per_minute=None, clock=lambda: clock.now, sleep=sleep)
-        for name in ("paid", "search:")
-    }
+    gates = {name: Gate(name, Limits(width, adaptive=False), clock=lambda: clock.now, sleep=sleep) for name in ("paid", "search:")}
     return Line({Role.ORACLE: pool}, gates, ROUTES, {"paid": 900.0, "search:": 60.0}), gates  # type: ignore[dict-item]
 
 
@@ -66,7 +70,7 @@ async def test_each_call_has_the_lease_and_the_deadline_of_its_own_gate() -> Non
     assert (a_line.calls, a_line.in_flight) == (2, 0)
 
 
-@pytest.mark.parametrize(("asked", "waited"), [(30.0, 30.0), (10_000.0, PAUSE_MAX), (None, 0.0)])
+@pytest.mark.parametrize(("asked", "waited"), [(30.0, 30.0), (10_000.0, ASKED_MAX), (None, 0.0)])
 async def test_a_throttled_reply_pauses_its_account_and_no_other(asked: float | None, waited: float) -> None:
     pool, clock = Pool(Throttled("429", 429, asked)), Clock()
     a_line, _ = line(pool, clock)
@@ -75,7 +79,7 @@ async def test_a_throttled_reply_pauses_its_account_and_no_other(asked: float | 
     await ask(a_line, SearchMessage(query="q"))
     assert clock.now == 0
     await ask(a_line)
-    assert clock.now == waited
+    assert clock.now + pool.calls[-1][0].lease.after == pytest.approx(waited)
 
 
 async def test_nothing_is_sent_before_it_is_journalled() -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from deep20ray_actors.leases import Again, Grant, Lease, Seen
 from deep20ray_actors.messages import SearchMessage
-from deep20ray_actors.outcomes import Call, CallResult, Completed, Lease
+from deep20ray_actors.outcomes import Call, CallResult, Completed
 from deep20ray_cluster.errors import ClusterFailed
 from deep20ray_cluster.pools import ActorLost, Lost, Pool
 
@@ -20,8 +22,8 @@ class Actor:
     """A fake role actor. It answers what it is given, unless told to die, to hang, or to make a mistake."""
 
     def __init__(self) -> None:
-        self.batches: list[list[Call]] = []
-        self.finished: list[CallResult] = []
+        self.batches: list[list[Any]] = []
+        self.finished: list[CallResult | Again] = []
         self.news = asyncio.Event()
         self.answers = True
         self.closed = False
@@ -33,12 +35,12 @@ class Actor:
     async def ready(self) -> None:
         await self.starts.wait()
 
-    async def submit(self, calls: list[Call]) -> None:
+    async def submit(self, calls: list[Call | Grant]) -> None:
         if self.submit_raises is not None:
             raise self.submit_raises
         self.batches.append(calls)
         if self.answers:
-            self.answer(*calls)
+            self.answer(*(call for call in calls if isinstance(call, Call)))
 
     def answer(self, *calls: Call) -> None:
         self.finished += [CallResult(call.slot, Completed(str(call.slot)), audit()) for call in calls]
@@ -47,7 +49,7 @@ class Actor:
     def die(self, error: BaseException | None = None) -> None:
         self._dead.set_exception(error or ActorLost("it died"))
 
-    async def collect(self, wait_seconds: float) -> list[CallResult]:
+    async def collect(self, wait_seconds: float) -> list[CallResult | Again]:
         self.news.clear()
         if not self.finished:
             news: asyncio.Future[Any] = asyncio.ensure_future(self.news.wait())
@@ -254,4 +256,102 @@ async def test_a_call_that_its_actor_forgot_is_lost_after_its_deadline() -> None
     cast = Cast(lambda actor: setattr(actor, "answers", False))
     pool = cast.pool()
     assert await pool.ask(CALL, 0.01) == Lost()
+    await pool.close()
+
+
+AGAIN = Again(1, Seen("throttled", 2.0), 2.0)
+
+
+async def test_the_lease_of_another_try_goes_to_the_actor_that_asked() -> None:
+    cast = Cast(lambda actor: setattr(actor, "answers", False))
+    pool = cast.pool()
+    asked: list[Again] = []
+
+    async def lease(again: Again) -> Lease:
+        asked.append(again)
+        return Lease("account", 2)
+
+    ask = asyncio.create_task(pool.ask(CALL, None, lease))
+    await settle()
+    (actor,) = cast.actors
+    actor.finished.append(AGAIN)
+    actor.news.set()
+    await settle()
+    assert asked == [AGAIN] and actor.batches[1] == [Grant(1, Lease("account", 2))]
+    actor.answer(*actor.batches[0])
+    assert isinstance(await ask, CallResult)
+    actor.finished.append(AGAIN)
+    actor.news.set()
+    await settle()
+    assert len(actor.batches) == 2, "a call that has ended gets no lease"
+    await pool.close()
+
+
+async def test_a_call_that_ends_while_it_waits_for_a_lease_waits_no_longer() -> None:
+    cast = Cast(lambda actor: setattr(actor, "answers", False))
+    pool = cast.pool()
+    cancelled = asyncio.Event()
+
+    async def lease(again: Again) -> Lease:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    ask = asyncio.create_task(pool.ask(CALL, None, lease))
+    await settle()
+    cast.actors[0].finished.append(AGAIN)
+    cast.actors[0].answer(*cast.actors[0].batches[0])
+    assert isinstance(await ask, CallResult)
+    await settle()
+    assert cancelled.is_set()
+    await pool.close()
+
+
+async def test_a_lease_that_can_t_come_ends_the_wait_for_its_call() -> None:
+    cast = Cast(lambda actor: setattr(actor, "answers", False))
+    pool = cast.pool()
+
+    async def lease(again: Again) -> Lease:
+        raise ZeroDivisionError
+
+    ask = asyncio.create_task(pool.ask(CALL, None, lease))
+    await settle()
+    cast.actors[0].finished.append(AGAIN)
+    cast.actors[0].news.set()
+    with pytest.raises(ZeroDivisionError):
+        await ask
+    await pool.close()
+
+
+async def test_what_a_lease_waits_in_the_mailbox_is_taken_off_its_wait() -> None:
+    clock = [100.0]
+    cast = Cast(lambda actor: actor.starts.clear())
+    pool = Pool("judge", cast.start, poll_seconds=0.01, clock=lambda: clock[0])
+    pool.open()
+    asks = [asyncio.create_task(pool.ask(replace(CALL, lease=Lease("account", 1, after)))) for after in (0.0, 0.01, 0.05)]
+    await settle()
+    clock[0] += 0.02
+    cast.actors[0].starts.set()
+    await asyncio.gather(*asks)
+    assert [call.lease.after for call in cast.actors[0].batches[0]] == [0.0, 0.0, pytest.approx(0.03)]
+    await pool.close()
+
+
+async def test_who_asks_whether_it_is_ready_waits_for_an_actor_or_a_failure() -> None:
+    cast = Cast(lambda actor: actor.starts.clear())
+    pool = cast.pool()
+    waits = asyncio.create_task(pool.ready())
+    await settle()
+    assert not waits.done()
+    cast.actors[0].starts.set()
+    await waits
+    await pool.ready()
+    other = cast.pool()
+    waits = asyncio.create_task(other.ready())
+    await settle()
+    await other.close()
+    with pytest.raises(ClusterFailed):
+        await waits
     await pool.close()

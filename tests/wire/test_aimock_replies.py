@@ -12,13 +12,13 @@ import pytest
 from deep20ray.answers import Role
 from deep20ray_actors.config import Dialect, LiteralCredential
 from deep20ray_actors.host import RoleHost
+from deep20ray_actors.leases import Lease
 from deep20ray_actors.messages import GuesserMessage
 from deep20ray_actors.outcomes import (
     Call,
     CallResult,
     Completed,
     Credentials,
-    Lease,
     Malformed,
     QuotaExhausted,
     Refused,
@@ -32,7 +32,7 @@ from deep20ray_actors.outcomes import (
 from deep20ray_actors.providers.features import Feature
 from deep20ray_actors.providers.transport import HttpTransport
 from tests.actors.dialects import BASES
-from tests.actors.support import FakeTime, route
+from tests.actors.support import FakeTime, finished, route
 from tests.wire.aimock import Aimock, aimock
 
 TRIES = 3
@@ -74,7 +74,7 @@ def results(server: Aimock, dialect: Dialect, models: list[str]) -> tuple[dict[s
             message = GuesserMessage(category="thing", variation="0a1b2c")
             await worker.submit([Call(number, model, message, 7, Lease("account", number))])
             while len(got) <= number:
-                got += await worker.collect(30)
+                got += await finished(worker)
         await worker.close()
         return got
 

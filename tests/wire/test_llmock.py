@@ -16,8 +16,9 @@ import pytest
 from deep20ray.answers import Role
 from deep20ray_actors.config import Dialect, LiteralCredential
 from deep20ray_actors.host import RoleHost, Surroundings
+from deep20ray_actors.leases import Lease
 from deep20ray_actors.messages import GuesserMessage
-from deep20ray_actors.outcomes import Call, CallResult, Completed, Credentials, Lease, QuotaExhausted, Rejected, ServerFault, Throttled
+from deep20ray_actors.outcomes import Call, CallResult, Completed, Credentials, QuotaExhausted, Rejected, ServerFault, Throttled
 from deep20ray_actors.providers.features import Feature
 from deep20ray_actors.providers.transport import HttpTransport
 from tests.actors.support import MESSAGES, call, host, results_of, route

@@ -1,4 +1,5 @@
-"""The one place that sends, and the only retry loop. It takes a lease, a request and a reader of replies; it knows no protocol.
+"""The one place that sends, and the only retry loop. It takes a request, a reader of replies, and a lease for each wire try, whose wait
+it keeps; it knows no protocol.
 
 One client an actor: no proxy or other setting from the environment, no redirects, no cookies (they would tie calls together),
 explicit timeouts, no limit on connections (the leases are the limit), a cap on the size of a reply.
@@ -6,7 +7,7 @@ explicit timeouts, no limit on connections (the leases are the limit), a cap on 
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from http.cookiejar import DefaultCookiePolicy
 
@@ -16,7 +17,8 @@ from httpx_aiohttp import AiohttpTransport
 
 from deep20ray.canonical import Digest
 from deep20ray_actors.config import Timeouts
-from deep20ray_actors.outcomes import Lease, Malformed, Rejected, Throttled, Transport, Usage
+from deep20ray_actors.leases import Lease
+from deep20ray_actors.outcomes import Malformed, Rejected, Throttled, Transport, Usage
 from deep20ray_actors.providers.wire import WAIT_MAX, Reading, WireReply, WireRequest
 
 REPLY_MAX = 8 * 1024 * 1024
@@ -38,6 +40,12 @@ class Trail:
     """How often a paused turn was gone on with."""
     spent: Usage | None = None
     """What the paused parts of a turn used."""
+    headers: Mapping[str, str] | None = None
+    """Of the last wire try's reply, if it had one."""
+
+
+Ask = Callable[[Reading, float], Awaitable[Lease]]
+"""Asks for the lease of another wire try: what the last one brought, and how many seconds it must wait at least."""
 
 
 def bearer(key: str) -> tuple[str, str]:
@@ -66,21 +74,24 @@ class HttpTransport:
         self._reply_max = reply_max
         self._client: httpx.AsyncClient | None = None
 
-    async def send(self, request: WireRequest, lease: Lease, way: Way, trail: Trail) -> Reading:
+    async def send(self, request: WireRequest, lease: Lease, way: Way, trail: Trail, ask: Ask) -> Reading:
         """One logical call: as many wire tries as it takes and ``way`` allows. A reading that isn't to be retried ends it.
 
         Args:
-            lease: the gate's permission; without one there is no call.
+            lease: the gate's permission for the first try; without one there is no call.
+            ask: gets the permission for each later one.
         """
-        assert lease.number >= 0
         # The first request's: what goes on with a paused turn is a function of it and of the replies.
         trail.request_digest = trail.request_digest or request.digest
         trail.seed_sent = request.seed_sent
         attempt = 0
         while True:
+            if lease.after > 0:
+                await self._sleep(lease.after)
             attempt += 1
             trail.tries += 1
-            reading = await self._try(request, way)
+            trail.headers = None
+            reading = await self._try(request, way, trail)
             if isinstance(reading.outcome, Throttled):
                 trail.throttles += 1
             trail.unbilled += reading.unbilled or isinstance(reading.outcome, Throttled)
@@ -88,7 +99,7 @@ class HttpTransport:
                 return reading
             if (reading.wait or 0.0) > WAIT_MAX:
                 return _too_long(reading)
-            await self._sleep(max(reading.wait or 0.0, self._backoff(attempt)))
+            lease = await ask(reading, max(reading.wait or 0.0, self._backoff(attempt)))
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -99,7 +110,7 @@ class HttpTransport:
     def _backoff(self, attempt: int) -> float:
         return float(min(_BACKOFF_MAX, _BACKOFF_FIRST * 2 ** min(attempt - 1, 10)) * (1 - 0.25 * self._jitter()))
 
-    async def _try(self, request: WireRequest, way: Way) -> Reading:
+    async def _try(self, request: WireRequest, way: Way, trail: Trail) -> Reading:
         try:
             async with asyncio.timeout(way.timeouts.wire):
                 reply = await self._fetch(request, way)
@@ -112,6 +123,7 @@ class HttpTransport:
         if reply is None:
             # Another try would be as long, and would be paid for again.
             return Reading(Malformed(f"the reply is longer than {self._reply_max} bytes"))
+        trail.headers = reply.headers
         reading = way.read(reply)
         return replace(reading, unbilled=True) if reply.status >= 400 else reading
 

@@ -25,7 +25,7 @@ def asked_wait(headers: Mapping[str, str], error: object, now: datetime) -> floa
         now: for waits that are given as a time.
     """
     values = [_number(headers.get("retry-after-ms"), 0.001), _retry_after(headers.get("retry-after"), now)]
-    values += [_span(detail.get("retryDelay")) for detail in details_of(error)]
+    values += [span(detail.get("retryDelay")) for detail in details_of(error)]
     metadata = error.get("metadata") if isinstance(error, dict) else None
     if isinstance(metadata, dict):
         values.append(_number(metadata.get("retry_after_seconds"), 1.0))
@@ -50,18 +50,18 @@ def _resets(headers: Mapping[str, str], now: datetime) -> list[float]:
         if match is not None:
             openai = match[1] == "x-ratelimit"
             reset = headers.get(f"{match[1]}-reset-{match[2]}" if openai else f"{match[1]}-{match[2]}-reset")
-            found.append(_span(reset) if openai else _until(reset, now))
+            found.append(span(reset) if openai else until(reset, now))
     return [wait for wait in found if wait is not None]
 
 
-def _span(value: object) -> float | None:
+def span(value: object) -> float | None:
     """Seconds of ``22s``, ``8.5s``, ``12ms`` or ``1h2m3.5s``."""
     if not isinstance(value, str) or not re.fullmatch(f"(?:{_SPAN.pattern})+", value):
         return None
     return _number(sum(float(number) * _UNITS[unit] for number, unit in _SPAN.findall(value)), 1.0)
 
 
-def _until(value: object, now: datetime) -> float | None:
+def until(value: object, now: datetime) -> float | None:
     """Seconds until an RFC 3339 time."""
     try:
         when = datetime.fromisoformat(value) if isinstance(value, str) else None
