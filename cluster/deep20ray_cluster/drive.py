@@ -70,7 +70,7 @@ class Drive:
         watch = asyncio.create_task(self._watch(session))
         try:
             for pool in self._pools.values():
-                pool.open()
+                pool.open(session.workers)
             slots = asyncio.Semaphore(self._plan.sweep.sweep.max_trials)
             with self._progress.showing(self._board):
                 async with asyncio.TaskGroup() as group:
@@ -92,10 +92,10 @@ class Drive:
 
     async def _watch(self, session: Session) -> None:
         """Fails all pools when Ray itself has died: its actors and pending calls may not notice."""
-        while (name := session.missing()) is None:  # noqa: ASYNC110  no event tells of another process's death
+        while (trouble := session.trouble()) is None:  # noqa: ASYNC110  no event tells of another process's death
             await asyncio.sleep(1)
         for pool in self._pools.values():
-            pool.fail(ClusterFailed(f"Ray's {name} died; look at the machine's memory, then resume"))
+            pool.fail(ClusterFailed(f"{trouble}, then resume"))
 
     def _gates(self) -> dict[str, Gate]:
         gates = {
