@@ -53,12 +53,15 @@ class Sightings:
     """Nodes that were seen and are gone."""
     _seen: float | None = None
     _placed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _doubted: set[str] = field(default_factory=set)
+    """Nodes that an actor was lost on since the head last answered: they may be dead already."""
 
     def see(self, nodes: Iterable[Node]) -> None:
         """The head has answered."""
         alive = {node.id: node for node in nodes}
         self.lost += len(self.nodes.keys() - alive.keys())
         self.nodes, self._seen = alive, self.clock()
+        self._doubted.clear()
 
     def trouble(self) -> str | None:
         """Why nothing more can be played on this cluster, if so."""
@@ -78,13 +81,18 @@ class Sightings:
         everyone: Counter[str] = Counter()
         for (_, node), count in self._placed.items():
             everyone[node] += count
-        chosen = min(self._working(), key=lambda node: (self._placed[role, node.id], everyone[node.id], node.id))
+
+        def burden(node: Node) -> tuple[bool, int, int, str]:
+            return node.id in self._doubted, self._placed[role, node.id], everyone[node.id], node.id
+
+        chosen = min(self._working(), key=burden)
         self._placed[role, chosen.id] += 1
         return chosen.id
 
     def gone(self, role: str, node: str) -> None:
-        """An actor of that role has left the node."""
+        """An actor of that role has left the node, or was lost with it."""
         self._placed[role, node] -= 1
+        self._doubted.add(node)
 
     @property
     def hosts(self) -> int:

@@ -287,9 +287,9 @@ def starters(
             try:
                 if cluster is None:
                     return RayHandle(ACTORS[role].remote(dict(routes[role])), check)
-                # Ray's own SPREAD puts actors that need no CPU anywhere: twice on one node, and never on another.
+                # Actors that need no CPU are put anywhere by every strategy of Ray's but this: twice on one node, never on another.
                 node = cluster.place(role.value)
-                placed = ACTORS[role].options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=True))
+                placed = ACTORS[role].options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False))
                 return RayHandle(placed.remote(dict(routes[role])), check, partial(cluster.gone, role.value, node))
             except RayError as error:
                 raise ActorLost(f"it can't be started ({type(error).__name__})") from None

@@ -109,7 +109,12 @@ def main(count: int) -> None:
     from ray.cluster_utils import Cluster
 
     ray_constants.ENABLE_RAY_CLUSTER = False
-    shared: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 100 * 1024 * 1024, "node_ip_address": "127.0.0.1", "include_dashboard": False}
+    shared: dict[str, Any] = {
+        "num_cpus": 2,
+        "object_store_memory": 100 * 1024 * 1024,
+        "node_ip_address": "127.0.0.1",
+        "include_dashboard": False,
+    }
     cluster = Cluster(initialize_head=True, head_node_args={**shared, "temp_dir": str(Path.home() / "ray")})
     for _ in range(count - 1):
         cluster.add_node(**shared)

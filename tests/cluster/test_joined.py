@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -62,7 +63,10 @@ def test_a_replacement_goes_where_one_is_missing_and_never_to_a_lost_node() -> N
     sightings, _ = seen(node("a"), node("b"))
     first, second = sightings.place("judge"), sightings.place("judge")
     sightings.gone("judge", second)
-    assert sightings.place("judge") == second, "its actor died, the node lives"
+    assert sightings.place("judge") == first, "the node may be dead, and the head not know it yet"
+    sightings.gone("judge", first)
+    sightings.see([node("a"), node("b")])
+    assert sightings.place("judge") == second, "it lives, so it was the actor alone"
     sightings.gone("judge", second)
     sightings.see([node(first)])
     assert sightings.place("judge") == first
@@ -82,7 +86,8 @@ def test_without_a_setting_there_is_an_actor_on_every_node_up_to_a_limit() -> No
 
 def test_the_watch_keeps_asking_and_an_error_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joined, "_PERIOD", 0.001)
-    asked, answers = threading.Semaphore(0), iter([[node("a")], OSError("gone"), [node("a"), node("b")]])
+    asked = threading.Semaphore(0)
+    answers: Iterator[list[Node] | OSError] = iter([[node("a")], OSError("gone"), [node("a"), node("b")]])
 
     def ask() -> list[Node]:
         asked.release()
