@@ -139,4 +139,5 @@ This process on node 10.0.0.1 was started with:
 
 
 def test_a_missing_token_is_named() -> None:
+    assert "RAY_AUTH_MODE=token" in joined._reason(ConnectionError("Failed to connect to Ray cluster at 127.0.0.1:1"))
     assert "RAY_AUTH_MODE=token" in joined._reason(RuntimeError("Token authentication is enabled but no authentication token was found"))
