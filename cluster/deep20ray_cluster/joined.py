@@ -187,7 +187,7 @@ def _reason(error: Exception) -> str:
         return "it wants a token that this driver doesn't have; set RAY_AUTH_MODE=token and give it the cluster's token file"
     if "Failed to connect" in text:
         # Ray doesn't say why: a refused token looks like a head that is silent.
-        return "something listens there and doesn't let this driver in; if the cluster has a token, set RAY_AUTH_MODE=token and give its file"
+        return "something is there and doesn't let this driver in; if the cluster has a token, set RAY_AUTH_MODE=token and give its file"
     return text[:300]
 
 

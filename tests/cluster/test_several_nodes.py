@@ -41,11 +41,11 @@ def test_a_node_lost_in_mid_run_costs_its_calls_in_flight_alone(tmp_path: Path, 
     canary = f"canary-{os.urandom(12).hex()}"
     with scripted(tmp_path / "world", SLOW) as (url, log), nodes(2) as cluster:
         out = tmp_path / "out"
-        sweep = write(tmp_path, url, rounds=ROUNDS, extra='api_key = "env:D20_TEST_KEY"')
+        sweep = write(tmp_path, url, rounds=ROUNDS, extra='api_key = "env:D20_TEST_KEY"', head="max_trials = 4")
         words = ("run", sweep, "--out", out, "--progress", "none", "--address", cluster.address)
         with Running(*words, env={**OPEN, "D20_TEST_KEY": canary}) as driver:
-            driver.until(lambda: by_role(log)["oracle"] >= 8)
-            assert actors(cluster) == [5, 5], "each role has an actor on each node"
+            # Each role has an actor on each node.
+            driver.until(lambda: by_role(log)["oracle"] >= 4 and actors(cluster) == [5, 5])
             below = [process for node in (0, 1) for process in cluster.below(node)]
             assert not [process for process in below if canary in str(_environ(process))]
             before = events(out)
@@ -103,8 +103,8 @@ def test_a_cluster_with_a_token_lets_in_who_has_it_and_preflight_names_the_host_
         lines = [line for line in done.out.splitlines() if line.startswith("failed host")]
         assert len(lines) == 5 and all(f"{missing}: can't be read" in line for line in lines), "each role, on the one host there is"
         done = run("run", sweep, "--out", tmp_path / "out", "--progress", "none", "--address", cluster.address, env=shared)
-        assert done.code == 3 and f"its credential file on {os.uname().nodename}" in done.complaint, done
-        assert sent(log) == 0
+        assert done.code == 3 and f"its file on {os.uname().nodename}" in done.complaint, done
+        assert set(by_role(log)) <= {"search"}, "what needs no key was tried, and nothing else"
         missing.touch(mode=0o600)
         missing.write_text("key-of-everyone")
         done = run("resume", tmp_path / "out", "--progress", "none", "--address", cluster.address, env=shared)
@@ -115,7 +115,7 @@ def test_workers_run_what_the_driver_sent_and_not_what_lies_on_their_node(tmp_pa
     """The driver's packages are a copy with a mark in it; the cluster's own, on its path, have none."""
     root = Path(__file__).parents[2]
     copy = tmp_path / "driver"
-    for package in (root / "deep20ray", *root.glob("*/deep20ray_*")):
+    for package in (root / "deep20ray", *root.glob("[a-z]*/deep20ray_*")):
         shutil.copytree(package, copy / package.name)
     mark = copy / "deep20ray_actors" / "greeting.py"
     mark.write_text(mark.read_text() + "\n# a driver of its own\n")
