@@ -1,5 +1,6 @@
 """A cluster that was joined, on a fake clock and without Ray: when it counts as lost, and where actors go."""
 
+import asyncio
 import socket
 import threading
 from collections import Counter
@@ -7,10 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from deep20ray.answers import Role
+from deep20ray.canonical import sha256
 from deep20ray.errors import UsageError
-from deep20ray_cluster import joined
+from deep20ray_cluster import joined, ray_local
 from deep20ray_cluster.errors import ClusterFailed
 from deep20ray_cluster.joined import MOST_WORKERS, PATIENCE, Node, Sightings, Watch
+from deep20ray_cluster.pools import Pool
+from tests.actors.support import route
 
 from .command import run
 
@@ -141,3 +146,25 @@ This process on node 10.0.0.1 was started with:
 def test_a_missing_token_is_named() -> None:
     assert "RAY_AUTH_MODE=token" in joined._reason(ConnectionError("Failed to connect to Ray cluster at 127.0.0.1:1"))
     assert "RAY_AUTH_MODE=token" in joined._reason(RuntimeError("Token authentication is enabled but no authentication token was found"))
+
+
+@pytest.mark.usefixtures("quiet_ray")
+def test_an_actor_that_runs_other_code_fails_its_pool_before_its_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    own = ray.get_runtime_context().get_node_id()
+    sightings = Sightings("head:1", own)
+    sightings.see([Node(own, "here", "127.0.0.1", works=True)])
+    monkeypatch.setattr(ray_local, "code_digest", lambda: sha256(b"another driver"))
+    start = ray_local.starters({Role.JUDGE: {"r": route(Role.JUDGE)}}, sightings)
+
+    async def opened() -> None:
+        pool = Pool("judge", start[Role.JUDGE])
+        pool.open()
+        try:
+            await pool.ready()
+        finally:
+            await pool.close()
+
+    with pytest.raises(ClusterFailed, match=r"the judge worker on .+ runs other code than this driver"):
+        asyncio.run(opened())
