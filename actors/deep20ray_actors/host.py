@@ -81,14 +81,17 @@ class RoleHost:
         surroundings: Surroundings,
         transport: HttpTransport,
         fetcher: PageFetcher | None = None,
+        place: str = "this host",
     ) -> None:
-        """``fetcher``: how pages are fetched; made when it is first needed, if not given. The host closes it and the transport."""
+        """``fetcher``: how pages are fetched; made when it is first needed, if not given. The host closes it and the transport.
+        ``place``: where it runs, for people."""
         _check_routes(role, routes)
         self.role = role
         self._routes = dict(routes)
         self._around = surroundings
         self._transport = transport
         self._fetcher = fetcher
+        self._place = place
         self._keys: dict[str, str | None] = {}
         self._search_keys: dict[CredentialRef, str | None] = {}
         self._queue: deque[Call] = deque()
@@ -206,7 +209,8 @@ class RoleHost:
             return _fault(Transport(f"the call's deadline of {seconds:g} s passed after {trail.tries} wire tries"))
         except CredentialUnusable:
             whose = "the search's api_key" if isinstance(call.message, SearchMessage) else f"the {self.role.value}'s api_key"
-            return _fault(Credentials(f"{whose} can't be used: its file is missing, malformed or open to others; see its mode and content"))
+            why = f"its file on {self._place} is missing, malformed or open to others; see its mode and content there"
+            return _fault(Credentials(f"{whose} can't be used: {why}"))
         except Exception as error:  # noqa: BLE001  the documented boundary
             return _fault(Rejected(f"internal error in the {self.role.value}'s actor: {type(error).__name__}"))
 

@@ -5,6 +5,7 @@ It reads no environment; its constructor gets its own role's routes alone, and r
 """
 
 import asyncio
+import platform
 import random
 import time
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ import ray
 
 from deep20ray.answers import Role
 from deep20ray_actors.config import RouteConfig
+from deep20ray_actors.greeting import Greeting, code_digest, unusable_keys
 from deep20ray_actors.host import RoleHost, Surroundings
 from deep20ray_actors.leases import Again, Grant
 from deep20ray_actors.outcomes import Call, CallResult
@@ -28,7 +30,9 @@ class _RoleActor:
 
     def __init__(self, routes: Mapping[str, RouteConfig]) -> None:
         around = Surroundings(time.monotonic, lambda: datetime.now(UTC), asyncio.sleep, random.random)
-        self._host = RoleHost(self.role, routes, around, HttpTransport(sleep=around.sleep, jitter=around.jitter))
+        place = f"{platform.node()} ({ray.util.get_node_ip_address()})"  # type: ignore[no-untyped-call]
+        self._greeting = Greeting(self.role.value, place, code_digest(), unusable_keys(routes))
+        self._host = RoleHost(self.role, routes, around, HttpTransport(sleep=around.sleep, jitter=around.jitter), place=place)
 
     async def submit(self, calls: list[Call | Grant]) -> None:
         """See RoleHost."""
@@ -38,9 +42,9 @@ class _RoleActor:
         """See RoleHost."""
         return await self._host.collect(wait_seconds)
 
-    async def ping(self) -> str:
-        """The actor's role, from a loop that still turns."""
-        return self._host.role.value
+    async def ping(self) -> Greeting:
+        """What it is, from a loop that turns."""
+        return self._greeting
 
     async def close(self) -> None:
         """See RoleHost."""

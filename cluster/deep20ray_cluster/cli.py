@@ -62,8 +62,9 @@ app.add_typer(keys_app, name="keys")
 OutFolder = Annotated[Path, typer.Option("--out", help="The sweep's folder; it must not hold a sweep yet.")]
 SweepDir = Annotated[Path, typer.Argument(help="The folder that `run` wrote.")]
 Address = Annotated[
-    str | None, typer.Option("--address", help="A Ray cluster to join, such as auto or ray://host:10001; a local Ray without it.")
+    str | None, typer.Option("--address", help="A Ray cluster to join: auto on one of its nodes, or HOST:PORT; a local Ray without it.")
 ]
+Results = Annotated[str | None, typer.Option("--results", help="Where sealed runs are copied to, such as s3://bucket/prefix.")]
 ProgressMode = Annotated[str, typer.Option("--progress", help="auto, plain or none.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
 Trust = Annotated[list[Path], typer.Option("--trust", help="A public key (.pub) that may have signed; repeat for several.")]
@@ -86,6 +87,7 @@ def run(
     out: OutFolder,
     sweep: Annotated[Path | None, typer.Argument(help="A sweep file; the embedded simulator's demo sweep without it.")] = None,
     address: Address = None,
+    results: Results = None,
     progress: ProgressMode = "auto",
     json_: Json = False,
 ) -> None:
@@ -94,7 +96,7 @@ def run(
     from deep20ray_cluster import driver
 
     settings, text, base = _sweep(sweep)
-    _report(driver.start(settings, text, base, out, _options(address, progress)), json_)
+    _report(driver.start(settings, text, base, out, _options(address, progress, results)), json_)
 
 
 @app.command()
@@ -124,16 +126,20 @@ def preflight(
 
 
 @app.command()
-def resume(folder: SweepDir, address: Address = None, progress: ProgressMode = "auto", json_: Json = False) -> None:
+def resume(
+    folder: SweepDir, address: Address = None, results: Results = None, progress: ProgressMode = "auto", json_: Json = False
+) -> None:
     """Go on with a sweep that was stopped or killed; nothing that was paid for is paid for again."""
     _needs_run_extra()
     from deep20ray_cluster import driver
 
-    _report(driver.resume(folder, _options(address, progress)), json_)
+    _report(driver.resume(folder, _options(address, progress, results)), json_)
 
 
 @app.command()
-def repair(folder: SweepDir, address: Address = None, progress: ProgressMode = "auto", json_: Json = False) -> None:
+def repair(
+    folder: SweepDir, address: Address = None, results: Results = None, progress: ProgressMode = "auto", json_: Json = False
+) -> None:
     """Try again the trials that ended by infrastructure; only their failed calls are made anew.
 
     A trial has three attempts, the first one included. A run whose trials have used them up is sealed as incomplete and stays so.
@@ -141,7 +147,7 @@ def repair(folder: SweepDir, address: Address = None, progress: ProgressMode = "
     _needs_run_extra()
     from deep20ray_cluster import driver
 
-    _report(driver.resume(folder, _options(address, progress), repair=True), json_)
+    _report(driver.resume(folder, _options(address, progress, results), repair=True), json_)
 
 
 @app.command()
@@ -239,13 +245,13 @@ def _needs_run_extra() -> None:
         raise UsageError(f"{missing[0]} is not installed here, and playing needs it: pip install 'deep20ray[run]'")
 
 
-def _options(address: str | None, progress: str) -> "Options":
+def _options(address: str | None, progress: str, results: str | None = None) -> "Options":
     from deep20ray_cluster.driver import Options
     from deep20ray_cluster.progress import Progress
 
     if progress not in ("auto", "plain", "none"):
         raise UsageError(f"--progress {progress}: choose auto, plain or none")
-    return Options(environ=os.environ, address=address, progress=Progress(progress))
+    return Options(environ=os.environ, address=address, progress=Progress(progress), results=results)
 
 
 def _report(done: "Done", json_: bool) -> None:
@@ -259,6 +265,7 @@ def _report(done: "Done", json_: bool) -> None:
             "stopped": done.stopped,
             "budget_reached": done.budget,
             "sealed": [str(path) for path in done.sealed],
+            "uncopied": done.uncopied,
         }
         print(json.dumps(facts))
     else:
@@ -266,8 +273,10 @@ def _report(done: "Done", json_: bool) -> None:
             print(path)
     if done.given_up:
         _complain(f"{done.given_up} trials ended by infrastructure in every attempt they had; their runs are sealed as incomplete")
+    if done.uncopied:
+        _complain(done.uncopied)
     if not done.owed:
-        if done.given_up:
+        if done.given_up or done.uncopied:
             raise typer.Exit(3)
         return
     if done.budget and not done.interrupted and done.stopped in (None, done.budget):

@@ -80,7 +80,7 @@ class Drive:
         watch = asyncio.create_task(self._watch(session))
         try:
             for pool in self._pools.values():
-                pool.open()
+                pool.open(session.workers)
             slots = asyncio.Semaphore(self._plan.sweep.sweep.max_trials)
             with self._progress.showing(self._board):
                 async with asyncio.TaskGroup() as group:
@@ -102,12 +102,12 @@ class Drive:
 
     async def _watch(self, session: Session) -> None:
         """Fails all pools when Ray itself has died: its actors and pending calls may not notice. Until then, sees to other limits."""
-        while (name := session.missing()) is None:
+        while (trouble := session.trouble()) is None:
             if (sweep := self._retuned()) is not None:
                 self._line.retune(limits_of(sweep))
             await asyncio.sleep(1)
         for pool in self._pools.values():
-            pool.fail(ClusterFailed(f"Ray's {name} died; look at the machine's memory, then resume"))
+            pool.fail(ClusterFailed(f"{trouble}, then resume"))
 
     def _interrupt(self, task: "asyncio.Task[Any] | None") -> None:
         """The first Ctrl-C stops new calls and waits for those in flight; the second ends at once, and they count as lost."""

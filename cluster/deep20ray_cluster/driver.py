@@ -8,7 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from deep20ray_actors.config import CredentialRef
 from deep20ray_artifacts.files import write_atomic
 from deep20ray_cluster.budget import Budget, check_budget
 from deep20ray_cluster.drive import Drive, failures_in_a_row
-from deep20ray_cluster.errors import Interrupted, JournalError, OutputError
+from deep20ray_cluster.errors import Interrupted, JournalError, OutputError, ResultsFailed
 from deep20ray_cluster.folder import Held, SweepFolder, check_unused, descendants, end_processes, hold, make_folder, open_folder
 from deep20ray_cluster.journal import Event, Journal
 from deep20ray_cluster.memory import Memory
@@ -25,10 +25,11 @@ from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey, check_same, loa
 from deep20ray_cluster.price_list import load_prices
 from deep20ray_cluster.progress import Progress
 from deep20ray_cluster.ray_local import session_in_use, starters
+from deep20ray_cluster.results import Place, check_place, copy_run, keys_withheld
 from deep20ray_cluster.retuning import recorder, retuner
 from deep20ray_cluster.routes import credentials_of, routes_of
 from deep20ray_cluster.seal import seal_run
-from deep20ray_cluster.simulation import simulator_for
+from deep20ray_cluster.simulation import check_reach, simulator_for
 from deep20ray_cluster.sweep import Sweep, parse_sweep
 
 
@@ -39,6 +40,13 @@ class Options:
     environ: MutableMapping[str, str]
     address: str | None = None
     progress: Progress = field(default_factory=Progress)
+    results: str | None = None
+    """Where sealed runs are copied to, instead of where the sweep file says."""
+
+    def place(self, sweep: Sweep) -> Place | None:
+        """Where results go, if anywhere."""
+        uri = self.results or sweep.sweep.results
+        return None if uri is None else Place(uri, sweep.sweep.results_private)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,8 @@ class Done:
     interrupted: bool
     budget: str | None = None
     """Which budgets are reached, in words."""
+    uncopied: str | None = None
+    """Why sealed runs could not be copied to where results go."""
 
 
 def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> Done:
@@ -74,7 +84,9 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
     prices_file = base / (sweep.sweep.prices_file or "")
     plan = resolve(sweep, cohort, datetime.now(UTC), load_prices(sweep, prices_file))
     check_budget(plan)
-    credentials = credentials_of(sweep, options.environ)
+    if (place := options.place(sweep)) is not None:
+        check_place(place)
+    credentials = credentials_of(sweep, options.environ, here=options.address is None)
     folder = make_folder(out)
     with _interruptible(folder) as ctrl_c, hold(folder) as held:
         check_unused(folder)  # again: another driver may have come first
@@ -86,7 +98,7 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
         # The plan comes last: a folder with a plan has all else.
         Journal(folder.journal).close()
         write_atomic(folder.plan, plan.data)
-        return _drive(plan, folder, held, credentials, options, ctrl_c)
+        return _copied(_drive(plan, folder, held, credentials, options, ctrl_c), options.place(sweep))
 
 
 def resume(out: Path, options: Options, *, repair: bool = False) -> Done:
@@ -99,9 +111,9 @@ def resume(out: Path, options: Options, *, repair: bool = False) -> Done:
     folder = open_folder(out)
     with _interruptible(folder) as ctrl_c:
         plan = load_plan(folder)
-        credentials = credentials_of(plan.sweep, options.environ)
+        credentials = credentials_of(plan.sweep, options.environ, here=options.address is None)
         with hold(folder) as held:
-            return _drive(plan, folder, held, credentials, options, ctrl_c, repair=repair)
+            return _copied(_drive(plan, folder, held, credentials, options, ctrl_c, repair=repair), options.place(plan.sweep))
 
 
 def load_plan(folder: SweepFolder) -> Plan:
@@ -200,6 +212,18 @@ def _drive(
     return Done(folder, sealed, ended, len(memories) - ended - given_up, failed, given_up, stopped, interrupted, reached)
 
 
+def _copied(done: Done, place: Place | None) -> Done:
+    """Copies what is sealed, now or earlier, to where results go."""
+    if place is None:
+        return done
+    try:
+        for path in done.sealed:
+            copy_run(place, done.folder, path.name)
+    except ResultsFailed as error:
+        return replace(done, uncopied=str(error))
+    return done
+
+
 def _played(
     plan: Plan,
     folder: SweepFolder,
@@ -220,14 +244,16 @@ def _played(
         held.record([process for process in descendants() if process not in before])
 
     with ExitStack() as stack:
+        stack.enter_context(keys_withheld(options.environ))
         simulator = stack.enter_context(simulator_for(plan.sweep))
         # Where Ray died, its agents live on.
         leftovers = stack.enter_context(ExitStack())
-        session = stack.enter_context(session_in_use(options.environ, options.address))
+        session = stack.enter_context(session_in_use(options.environ, options.address, plan.sweep.sweep.workers_per_role))
         if session.own:
             leftovers.callback(lambda: end_processes(held.processes))
         started()
-        start = starters(routes_of(plan, credentials, simulator()))
+        check_reach(plan.sweep, session)
+        start = starters(routes_of(plan, credentials, simulator()), session.cluster)
         drive = Drive(
             plan,
             journal,

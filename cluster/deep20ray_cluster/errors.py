@@ -10,7 +10,8 @@ Deep20RayError
 ├── Resumable (3)           stopped before the end; ``resume`` goes on
 │   ├── JournalFull         the journal can't take more (a full disk)
 │   ├── SealFailed          everything is journalled, but the artifacts could not be written
-│   └── ClusterFailed       Ray didn't start, or its workers were lost more often than the budget allows
+│   ├── ResultsFailed       a sealed run could not be copied to where results go
+│   └── ClusterFailed       Ray didn't start or can't be reached, or its workers were lost more often than the budget allows
 └── Interrupted (130)       Ctrl-C
 """
 
@@ -53,8 +54,12 @@ class SealFailed(Resumable):
     """Everything is journalled, but the artifacts could not be written."""
 
 
+class ResultsFailed(Resumable):
+    """A sealed run could not be copied to where results go; it is whole here."""
+
+
 class ClusterFailed(Resumable):
-    """Ray didn't start, or its workers were lost more often than the budget allows."""
+    """Ray didn't start or can't be reached, or its workers were lost more often than the budget allows."""
 
 
 class Interrupted(Deep20RayError):

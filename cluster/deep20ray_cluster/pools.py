@@ -54,6 +54,8 @@ class _Member:
     slots: set[int] = field(default_factory=set)
     started: bool = False
     work: "asyncio.Task[None] | None" = None
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once it serves, or never will."""
 
 
 @dataclass(slots=True, eq=False)
@@ -99,9 +101,9 @@ class Pool:
         self._slot = 0
         self._failure: BaseException | None = None
 
-    def open(self) -> None:
-        """Starts the actors, all at once. Call it inside the running loop."""
-        for _ in range(self._size):
+    def open(self, size: int | None = None) -> None:
+        """Starts the actors, all at once: ``size`` of them, or as many as the pool was made for. Call it inside the running loop."""
+        for _ in range(size or self._size):
             self._add()
 
     async def ready(self) -> None:
@@ -114,6 +116,17 @@ class Pool:
             waits: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._unready.append(waits)
             await waits
+        if self._failure is not None:
+            raise self._failure
+
+    async def settled(self) -> None:
+        """Waits until every actor has started. Calls need not wait for it.
+
+        Raises:
+            ClusterFailed: as ``ask``.
+        """
+        while waiting := [member.settled.wait() for member in self._members if not member.settled.is_set()]:
+            await asyncio.gather(*waiting)
         if self._failure is not None:
             raise self._failure
 
@@ -181,6 +194,7 @@ class Pool:
         self._started()
         member.started = True
         self._wake()
+        member.settled.set()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._send(member, handle))
             group.create_task(self._collect(member, handle))
@@ -215,6 +229,7 @@ class Pool:
         """An actor's work has ended: by the pool's closing, by its loss, or by a mistake of ours, which nobody may wait on."""
         if work.cancelled() or member not in self._members:
             return
+        member.settled.set()
         error = _cause(work.exception())
         if not isinstance(error, ActorLost):
             self.fail(error)

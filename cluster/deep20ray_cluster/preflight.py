@@ -6,7 +6,8 @@ key, model, feature or price is missing. The calls cost what they cost.
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,11 +21,13 @@ from deep20ray.game import View
 from deep20ray.subjects import TrustedSubject
 from deep20ray_actors import replies
 from deep20ray_actors.config import Dialect
+from deep20ray_actors.greeting import Greeting
 from deep20ray_actors.messages import GuesserMessage, JudgeMessage, Message, ReviewerMessage, SearchMessage, ToolMessage, ValidatorMessage
 from deep20ray_actors.outcomes import Call, CallResult, Completed, Fetched, Outcome, ServerFault, Throttled, Transport, is_fault
 from deep20ray_actors.providers.features import SUPPORT, Feature, Support
 from deep20ray_cluster.budget import missing_prices, uncapped
 from deep20ray_cluster.driver import Options
+from deep20ray_cluster.errors import SweepError
 from deep20ray_cluster.folder import descendants, end_processes
 from deep20ray_cluster.gates import Gate
 from deep20ray_cluster.line import GRACE
@@ -34,8 +37,9 @@ from deep20ray_cluster.pools import Lost, Pool
 from deep20ray_cluster.price_list import load_prices
 from deep20ray_cluster.ray_local import session_in_use, starters
 from deep20ray_cluster.research import research
+from deep20ray_cluster.results import Place, check_place
 from deep20ray_cluster.routes import account_of, credentials_of, guesser_route, limits_of, routes_of, seconds_of
-from deep20ray_cluster.simulation import simulator_for
+from deep20ray_cluster.simulation import check_reach, simulator_for
 from deep20ray_cluster.sweep import SUPPORT_ROLES, Model, Sweep
 
 SUBJECT = TrustedSubject("paper clip", ("paperclip",), "The general kind: a bent wire that holds sheets of paper. Not a binder clip.")
@@ -89,17 +93,45 @@ def preflight(sweep: Sweep, base: Path, options: Options) -> Report:
     """
     prices = load_prices(sweep, base / (sweep.sweep.prices_file or ""))
     plan = resolve(sweep, load_cohort(sweep, base), datetime.now(UTC), prices)
-    credentials = credentials_of(sweep, options.environ)
+    credentials = credentials_of(sweep, options.environ, here=options.address is None)
     before = frozenset(descendants())
     with ExitStack() as stack:
         simulator = stack.enter_context(simulator_for(sweep))
         leftovers = stack.enter_context(ExitStack())
-        session = stack.enter_context(session_in_use(options.environ, options.address))
+        session = stack.enter_context(session_in_use(options.environ, options.address, sweep.sweep.workers_per_role))
         if session.own:
             leftovers.callback(lambda: end_processes([process for process in descendants() if process not in before]))
-        pools = {role: Pool(role.value, start) for role, start in starters(routes_of(plan, credentials, simulator())).items()}
+        check_reach(sweep, session)
+        greetings: list[Greeting] = []
+        start = starters(routes_of(plan, credentials, simulator()), session.cluster, greetings.append)
+        pools = {role: Pool(role.value, starter, size=session.workers) for role, starter in start.items()}
         checks = asyncio.run(_checks(plan, pools))
-    return Report((*_unpriced(plan), *_features(plan), *checks))
+        hosts = _hosts(greetings) if session.cluster is not None else ()
+    return Report((*_unpriced(plan), *_features(plan), *_results(options.place(sweep)), *hosts, *checks))
+
+
+def _results(place: Place | None) -> Iterator[Check]:
+    if place is None:
+        return
+    try:
+        check_place(place)
+        yield Check("results", "ok", f"{place.uri} can be reached")
+    except SweepError as error:
+        yield Check("results", "failed", str(error).removeprefix("results: "))
+
+
+def _hosts(greetings: Iterable[Greeting]) -> Iterator[Check]:
+    """Each host that runs role actors, and the keys that are missing there."""
+    roles: dict[str, set[str]] = defaultdict(set)
+    problems: dict[str, dict[str, None]] = defaultdict(dict)
+    for greeting in greetings:
+        roles[greeting.host].add(greeting.role)
+        problems[greeting.host] |= {f"{greeting.role}: {problem}": None for problem in greeting.unusable}
+    for host in sorted(roles):
+        for problem in problems[host]:
+            yield Check(f"host {host}", "failed", problem)
+        if not problems[host]:
+            yield Check(f"host {host}", "ok", f"runs this code and has the keys of {', '.join(sorted(roles[host]))}")
 
 
 def _features(plan: Plan) -> Iterator[Check]:
@@ -132,6 +164,7 @@ async def _checks(plan: Plan, pools: dict[Role, Pool]) -> list[Check]:
     for pool in pools.values():
         pool.open()
     try:
+        await asyncio.gather(*(pool.settled() for pool in pools.values()))
         desk = _Desk(plan, pools)
         groups = [
             *(_guesser(plan, desk, index) for index in range(len(plan.sweep.models))),

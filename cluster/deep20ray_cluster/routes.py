@@ -104,9 +104,9 @@ def _search_seconds(sweep: Sweep) -> float:
     return sweep.search.try_seconds * (sweep.search.attempts + 2)
 
 
-def credentials_of(sweep: Sweep, environ: MutableMapping[str, str]) -> dict[str, CredentialRef]:
+def credentials_of(sweep: Sweep, environ: MutableMapping[str, str], *, here: bool = True) -> dict[str, CredentialRef]:
     """Each account's credential, and the search's. Every name that the sweep mentions is taken out of ``environ``, so that no worker
-    inherits it.
+    inherits it. ``here``: whether the actors run on this host, so that their files must be here too.
 
     Raises:
         SweepError: a variable that isn't set, or a file that isn't there or that others may read.
@@ -114,15 +114,18 @@ def credentials_of(sweep: Sweep, environ: MutableMapping[str, str]) -> dict[str,
     references = {f"accounts.{name}.api_key": (name, account.api_key) for name, account in sweep.accounts.items()}
     references["search.api_key"] = (SEARCH_GATE, sweep.search.api_key)
     taken: dict[str, str] = {}
-    return {name: _credential(where, reference, environ, taken) for where, (name, reference) in references.items()}
+    return {name: _credential(where, reference, environ, taken, here=here) for where, (name, reference) in references.items()}
 
 
-def _credential(where: str, reference: str | None, environ: MutableMapping[str, str], taken: dict[str, str]) -> CredentialRef:
+def _credential(
+    where: str, reference: str | None, environ: MutableMapping[str, str], taken: dict[str, str], *, here: bool
+) -> CredentialRef:
     if reference is None:
         return None
     kind, _, value = reference.partition(":")
     if kind == "file":
-        return _file(where, Path(value).expanduser())
+        path = Path(value).expanduser()
+        return _file(where, path) if here else FileCredential(str(path.absolute()))
     key = taken.get(value) or environ.pop(value, "")
     if not key.strip():
         raise SweepError(f"{where}: the environment variable {value} is not set; export it, or use file:PATH")

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from deep20ray_cluster.errors import ClusterFailed
+from deep20ray_cluster.errors import ClusterFailed, SweepError
+from deep20ray_cluster.ray_local import Session
 from deep20ray_cluster.sweep import Sweep
 
 START_SECONDS = 60.0
@@ -33,6 +34,19 @@ def simulator_for(sweep: Sweep) -> Iterator[Callable[[], str | None]]:
     finally:
         process.kill()
         process.communicate()
+
+
+def check_reach(sweep: Sweep, session: Session) -> None:
+    """Refuses the embedded simulator on a cluster of several hosts.
+
+    Raises:
+        SweepError: its actors would not reach it.
+    """
+    if sweep.simulated and session.cluster is not None and session.cluster.hosts > 1:
+        raise SweepError(
+            f"the embedded simulator listens on this host alone, and the cluster at {session.cluster.address} has "
+            f"{session.cluster.hosts}; give accounts and search a base_url, or leave --address out"
+        )
 
 
 def _address(process: "subprocess.Popen[bytes]") -> str:

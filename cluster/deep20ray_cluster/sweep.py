@@ -51,6 +51,12 @@ class SweepHead(_Settings):
     """A file of prices that several sweeps share; a path relative to the sweep file."""
     max_cost_usd: MaxCost | None = None
     """The budget of the whole sweep."""
+    workers_per_role: Annotated[int, Field(ge=1, le=64)] | None = None
+    """Actors of each role; without it one, or on a cluster one on every node up to eight."""
+    results: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
+    """Where sealed runs are copied to: a URI that pyarrow's filesystems know, or a folder's path."""
+    results_private: bool = False
+    """Whether the private archives are copied too."""
 
 
 class Account(_Settings):

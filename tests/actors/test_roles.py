@@ -8,6 +8,7 @@ from pytest_httpserver import HTTPServer
 
 from deep20ray.answers import Role
 from deep20ray_actors.config import LiteralCredential
+from deep20ray_actors.greeting import code_digest
 from deep20ray_actors.outcomes import Completed, Rejected
 from deep20ray_actors.roles import ACTORS
 from tests.actors.support import MESSAGES, call, completion, route
@@ -24,7 +25,9 @@ def test_each_role_plays_in_a_process_of_its_own_with_its_own_key(httpserver: HT
         config = route(role, httpserver.url_for(f"/{role.value}"), credential=LiteralCredential(f"key-{role.value}"))
         actors[role] = ACTORS[role].remote({"r": config})
     try:
-        assert ray.get([actor.ping.remote() for actor in actors.values()], timeout=60) == [role.value for role in Role]
+        greetings = ray.get([actor.ping.remote() for actor in actors.values()], timeout=60)
+        assert [greeting.role for greeting in greetings] == [role.value for role in Role]
+        assert {greeting.code for greeting in greetings} == {code_digest()} and not any(greeting.unusable for greeting in greetings)
         strangers = {role: MESSAGES[Role.JUDGE if role is not Role.JUDGE else Role.REVIEWER] for role in Role}
         ray.get([actor.submit.remote([call(MESSAGES[role], 1), call(strangers[role], 2)]) for role, actor in actors.items()], timeout=60)
         for role, actor in actors.items():

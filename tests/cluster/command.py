@@ -68,8 +68,15 @@ def inside(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
 class Running:
     """A command at work, in a session of its own."""
 
-    def __init__(self, *words: object) -> None:
-        self.process = subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    def __init__(self, *words: object, env: dict[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            command(*words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, **(env or {})},
+        )
 
     def __enter__(self) -> "Running":
         return self
