@@ -7,12 +7,14 @@ import re
 import tomllib
 from collections.abc import Iterator
 from difflib import get_close_matches
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from deep20ray.answers import Policy, Role
+from deep20ray.reuse import ReusePolicy
 from deep20ray_cluster.errors import SweepError
 
 SUPPORT_ROLES = (Role.ORACLE, Role.REVIEWER, Role.JUDGE, Role.VALIDATOR)
@@ -51,6 +53,25 @@ class SweepHead(_Settings):
     """A file of prices that several sweeps share; a path relative to the sweep file."""
     max_cost_usd: MaxCost | None = None
     """The budget of the whole sweep."""
+    reuse: ReusePolicy = ReusePolicy.OFF
+    """How far back an answer may come from."""
+    reuse_archive: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Signed runs' folders, relative to the sweep file, for the policy ``archive``."""
+    reuse_trust: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """The public keys that may have signed them, likewise."""
+    reuse_cutoff: datetime | None = None
+    """Answers of the archive that were given later aren't used; the moment of planning without it."""
+
+    @model_validator(mode="after")
+    def _archived(self) -> "SweepHead":
+        given = self.reuse_archive or self.reuse_trust or self.reuse_cutoff is not None
+        if self.reuse is not ReusePolicy.ARCHIVE and given:
+            raise ValueError('reuse_archive, reuse_trust and reuse_cutoff are settings of reuse = "archive"')
+        if self.reuse is ReusePolicy.ARCHIVE and not (self.reuse_archive and self.reuse_trust):
+            raise ValueError('reuse = "archive" needs reuse_archive, signed runs\' folders, and reuse_trust, the keys that may have signed')
+        if self.reuse_cutoff is not None and self.reuse_cutoff.tzinfo is None:
+            raise ValueError("reuse_cutoff needs its zone, as in 2026-12-01T00:00:00Z")
+        return self
 
 
 class Account(_Settings):

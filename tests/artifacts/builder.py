@@ -24,7 +24,7 @@ from deep20ray.game import Ended, Game
 from deep20ray.seeds import trial_id, variation_token
 from deep20ray.subjects import Cohort, Subject, TrustedSubject, protocol_version
 from deep20ray_artifacts.chain import head_of
-from deep20ray_artifacts.schemas import TABLES, schema_digest
+from deep20ray_artifacts.schemas import ADJUDICATION_CALLS, TABLES, schema_digest
 from deep20ray_artifacts.signing import load_private, sign_payload, sign_run
 from deep20ray_artifacts.statement import Journal, Model, RunFacts, RunLimits, build_statement, time_text
 from deep20ray_artifacts.tables import ARROW_MEDIA_TYPE, FileEntry, build_table, write_plan, write_table
@@ -232,7 +232,7 @@ def _play(
         game, told = _moved(game, move)
         action = told.pop("action", None)
         turn = {**key, **told, "counted": game.counted > before, "counted_questions": game.counted, "repeated": action in seen}
-        turn |= {"completed_at": clock.tick(), "degenerate": isinstance(move, Asked) and Ask(move.question).degenerate}
+        turn |= {"completed_at": clock.tick(), "disputed": False, "degenerate": isinstance(move, Asked) and Ask(move.question).degenerate}
         seen |= {action} - {None}
         turns.append(turn)
         if isinstance(move, Asked):
@@ -264,9 +264,16 @@ def _play(
             "completed_at": clock.end,
             "cost_microusd": cost,
             "guesser_cost_microusd": None if cost is None else cost // 3,
+            **_answering(rows["usage"], identity["trial_id"]),
             "duration_ms": 60_000,
         }
     )
+
+
+def _answering(usage: Rows, trial: str) -> dict[str, int]:
+    """What answering questions cost in a trial that reuses nothing."""
+    cost = sum(row["cost_microusd"] for row in usage if row["trial_id"] == trial and row["call"] in ADJUDICATION_CALLS)
+    return {"reused_answers": 0, "adjudication_cost_microusd": cost, "fresh_adjudication_cost_microusd": cost}
 
 
 def _moved(game: Game, move: Move) -> tuple[Game, dict[str, Any]]:

@@ -24,6 +24,7 @@ from deep20ray_actors.search.text import page_text
 from deep20ray_cluster.drive import Drive
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.owner import Owner
 from deep20ray_cluster.plan import Plan, load_cohort, resolve
 from deep20ray_cluster.pools import Handle
 from deep20ray_cluster.progress import Progress
@@ -168,7 +169,7 @@ async def _play(world: World) -> Played:
         routes = routes_of(plan, {role: LiteralCredential(key_of(role)) for role in ROLES}, None)
         starters = {role: _starter(role, routes[role], time) for role in Role}
         memories = {trial.key: Memory() for trial in trials}
-        drive = Drive(plan, journal, memories, Progress(), starters, lambda: None)  # type: ignore[arg-type]
+        drive = Drive(plan, journal, memories, Progress(), starters, lambda: None, Owner.of(plan, tuple))  # type: ignore[arg-type]
         assert await drive.play(trials, Session(own=False)) == (None, False)
     finally:
         await runner.cleanup()
