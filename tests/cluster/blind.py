@@ -178,13 +178,16 @@ async def _play(world: World) -> Played:
 
 
 def _plan(world: World, url: str) -> Plan:
-    text = researching(sweep_text(url, subjects=("T-0008",))).replace("fetch_pages = 0\n", "fetch_pages = 2\nallow_loopback = true\n")
+    head = f'max_trials = 1\nreuse = "{world.reuse}"'
+    text = researching(sweep_text(url, subjects=("T-0008",), rounds=world.rounds, head=head)).replace(
+        "fetch_pages = 0\n", "fetch_pages = 2\nallow_loopback = true\n"
+    )
     sweep = parse_sweep(text, "sweep.toml")
     plan = resolve(sweep, load_cohort(sweep, Path()), datetime(2026, 12, 1, tzinfo=UTC))
     (run,) = plan.runs
-    (trial,) = run.trials
-    subject = Subject(trial.subject.id, world.category, trial.subject.reference, world.subject)
-    return replace(plan, runs=(replace(run, trials=(replace(trial, subject=subject),)),))
+    old = run.trials[0].subject
+    subject = Subject(old.id, world.category, old.reference, world.subject)
+    return replace(plan, runs=(replace(run, trials=tuple(replace(trial, subject=subject) for trial in run.trials)),))
 
 
 def _starter(role: Role, routes: Mapping[str, RouteConfig], time: FakeTime) -> Callable[[], Handle]:
