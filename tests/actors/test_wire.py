@@ -96,7 +96,11 @@ def test_throttled_then_served(httpserver: HTTPServer) -> None:
     seen = answers(httpserver, reply(429, {"error": {}}, Retry_After="3"), reply(429, {"error": {}}, Retry_After_Ms="200"), reply())
     time = FakeTime()
     result = run(route(base_url=httpserver.url_for("/v1")), time)
-    assert result.outcome == Completed("{}") and len(seen) == result.audit.wire_tries == 3 and result.audit.throttles == result.audit.unbilled == 2
+    assert (
+        result.outcome == Completed("{}")
+        and len(seen) == result.audit.wire_tries == 3
+        and result.audit.throttles == result.audit.unbilled == 2
+    )
     assert time.sleeps == [3.0, 1.0] and result.audit.latency_ms == 4000
     assert len({request.data for request in seen}) == 1
 
@@ -246,7 +250,13 @@ def test_nobody_listens() -> None:
 
 @pytest.mark.parametrize(
     ("replied", "unbilled"),
-    [((503, b"busy"), 3), ((400, {"error": {}}), 1), ((402, {"error": {}}), 1), ((200, b"<html>"), 0), ((200, {"error": {"code": 502}}), 0)],
+    [
+        ((503, b"busy"), 3),
+        ((400, {"error": {}}), 1),
+        ((402, {"error": {}}), 1),
+        ((200, b"<html>"), 0),
+        ((200, {"error": {"code": 502}}), 0),
+    ],
 )
 def test_an_error_s_status_is_charged_by_nobody_and_an_error_inside_a_200_may_be(
     httpserver: HTTPServer, replied: tuple[int, Any], unbilled: int
