@@ -20,6 +20,7 @@ from deep20ray_artifacts.chain import head_of
 from deep20ray_artifacts.errors import RecordRefused
 from deep20ray_artifacts.replay import Row, check_trial
 from deep20ray_artifacts.schemas import CALLS
+from deep20ray_artifacts.sources import check_sources
 from deep20ray_artifacts.statement import RunPredicate, time_text
 
 _EVIDENCE_MAX = 3
@@ -46,6 +47,7 @@ def check_records(predicate: RunPredicate, tables: Mapping[str, pa.Table]) -> No
     _check_evidence(by_turn, rows["evidence"])
     _check_violations(by_turn, rows["violations"])
     _check_calls(trials, rows)
+    check_sources(rows["run"][0], trials, rows)
 
 
 def _rules(predicate: RunPredicate) -> Edition:

@@ -17,6 +17,8 @@ ARTIFACT_SCHEMA = "1"
 _SEARCHES = ("search", *(f"search-{number}" for number in range(2, 11)))
 CALLS = ("guesser", "queries", *_SEARCHES, "pages", "oracle", "reviewer", "judge", "validator")
 """The kinds of call, in the order of a turn. A question's second search is ``search-2``, and so on."""
+ADJUDICATION_CALLS = frozenset(CALLS) - {"guesser", "validator"}
+"""Those that answer a question."""
 
 _TIME = pa.timestamp("ms", tz="UTC")
 
@@ -106,6 +108,9 @@ _TRIALS = _table(
     completed_at=_maybe(_TIME),
     cost_microusd=_maybe(pa.int64()),  # terminal attempt, all roles; null if any part is unknown
     guesser_cost_microusd=_maybe(pa.int64()),
+    reused_answers=pa.int32(),  # questions whose answer was given before
+    adjudication_cost_microusd=_maybe(pa.int64()),  # of cost_microusd, what answering questions cost
+    fresh_adjudication_cost_microusd=_maybe(pa.int64()),  # the same, had every reused answer cost what it cost at its source
     duration_ms=_maybe(pa.int64()),
 )
 
@@ -130,6 +135,13 @@ _TURNS = _table(
     degenerate=pa.bool_(),
     repeated=pa.bool_(),  # the same canonical action stood earlier in this trial
     violation_kind=_maybe(pa.string()),
+    source_run=_maybe(pa.string()),  # where a reused answer, and its evidence, comes from; null for a fresh one
+    source_trial=_maybe(pa.string()),
+    source_turn=_maybe(pa.int32()),
+    source_at=_maybe(_TIME),  # when the source's turn was completed
+    source_policy=_maybe(pa.string()),  # trial | run | sweep | archive: the narrowest policy that reaches the source
+    source_cost_microusd=_maybe(pa.int64()),  # what it cost there to answer
+    disputed=pa.bool_(),  # answers to this question disagree, as far as was known when the run was sealed
     completed_at=_TIME,
 )
 
@@ -197,6 +209,18 @@ _REPAIRS = _table(
     cost_microusd=_maybe(pa.int64()),
 )
 
+_SOURCES = _table(  # one row per run that reused answers come from
+    source_run=pa.string(),
+    source_policy=pa.string(),  # run | sweep | archive; a trial's own answers are its run's
+    statement_sha256=_maybe(pa.string()),  # of an archived run, as the plan names it
+    answers=pa.int32(),  # different turns there
+    hits=pa.int32(),  # turns here
+    disputed=pa.int32(),  # of the hits
+    cost_microusd=_maybe(pa.int64()),  # what the hits would have cost
+    first_at=_TIME,
+    last_at=_TIME,
+)
+
 _CHAIN = _table(
     seq=pa.int64(),
     event_sha256=pa.string(),
@@ -214,6 +238,7 @@ TABLES: Mapping[str, pa.Schema] = MappingProxyType(
         "usage": _USAGE,
         "violations": _VIOLATIONS,
         "repairs": _REPAIRS,
+        "sources": _SOURCES,
         "chain": _CHAIN,
     }
 )

@@ -58,6 +58,8 @@ app = typer.Typer(
 )
 keys_app = typer.Typer(help="Signing keys.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
+reuse_app = typer.Typer(help="Reused answers.", no_args_is_help=True)
+app.add_typer(reuse_app, name="reuse")
 
 OutFolder = Annotated[Path, typer.Option("--out", help="The sweep's folder; it must not hold a sweep yet.")]
 SweepDir = Annotated[Path, typer.Argument(help="The folder that `run` wrote.")]
@@ -202,6 +204,24 @@ def keys_new(
     key = new_key(directory, name, throwaway=throwaway)
     print(key.private)
     print(key.public)
+
+
+@reuse_app.command("explain")
+def reuse_explain(folder: SweepDir, json_: Json = False) -> None:
+    """Show, question by question, which answers were reused, where they came from, and why others were not."""
+    _needs_run_extra()
+    from deep20ray_cluster.driver import load_plan
+    from deep20ray_cluster.explain import explain, lines
+    from deep20ray_cluster.folder import open_folder
+    from deep20ray_cluster.journal import read_events
+
+    sweep = open_folder(folder)
+    found = explain(load_plan(sweep), read_events(sweep.journal))
+    if json_:
+        print(json.dumps(found))
+    else:
+        for text in lines(found):
+            print(" " * (len(text) - len(text.lstrip())) + _line(text))
 
 
 def main() -> int:

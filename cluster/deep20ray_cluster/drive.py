@@ -19,6 +19,7 @@ from deep20ray_cluster.journal import Event, Journal
 from deep20ray_cluster.limits import Change
 from deep20ray_cluster.line import Line, RunDesk
 from deep20ray_cluster.memory import MAX_ATTEMPTS, Memory
+from deep20ray_cluster.owner import Answers
 from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey, research_policy
 from deep20ray_cluster.pools import Handle, Pool
 from deep20ray_cluster.progress import Board, Progress
@@ -42,6 +43,7 @@ class Drive:
         progress: Progress,
         start: Mapping[Role, Callable[[], Handle]],
         started: Callable[[], None],
+        answers: Answers,
         failures: int = 0,
         budget: Budget | None = None,
         *,
@@ -61,6 +63,7 @@ class Drive:
         gates = {name: Gate(name, limits, clock=clock, sleep=sleep, record=record) for name, limits in limits_of(plan.sweep).items()}
         self._line = Line(self._pools, gates, accounts, seconds_of(plan.sweep), budget, weigher(plan))
         self._retuned = retuned
+        self._answers = answers
         self._failures = failures
         self._broken: ClusterFailed | None = None
         self._interrupted = False
@@ -84,7 +87,8 @@ class Drive:
             slots = asyncio.Semaphore(self._plan.sweep.sweep.max_trials)
             with self._progress.showing(self._board):
                 async with asyncio.TaskGroup() as group:
-                    for trial in owed:
+                    # Those in the middle of an answer first: they take it up before anyone can ask for the same.
+                    for trial in sorted(owed, key=lambda trial: not self._memories[trial.key].midway):
                         group.create_task(self._trial(trial, slots))
             if self._broken is not None:
                 raise self._broken
@@ -127,7 +131,8 @@ class Drive:
             self._open(trial, memory)
             run, route = self._runs[trial.run_id]
             desk = RunDesk(self._line, run.id)
-            table = Table(trial, self._plan.edition, run.seed, route, self._research, desk, self._journal, memory, _now_ms)
+            edition, answers = self._plan.edition, self._answers
+            table = Table(trial, edition, run.seed, route, self._research, desk, self._journal, memory, _now_ms, answers)
             self._board.playing(trial, table)
             try:
                 async with asyncio.timeout(self._plan.sweep.sweep.trial_seconds):

@@ -13,20 +13,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import deep20ray_cohorts
+from deep20ray.reuse import ReusePolicy
 from deep20ray_actors.config import CredentialRef
 from deep20ray_artifacts.files import write_atomic
+from deep20ray_cluster.archive import archive_of, read_archive
 from deep20ray_cluster.budget import Budget, check_budget
 from deep20ray_cluster.drive import Drive, failures_in_a_row
 from deep20ray_cluster.errors import Interrupted, JournalError, OutputError, ResultsFailed
 from deep20ray_cluster.folder import Held, SweepFolder, check_unused, descendants, end_processes, hold, make_folder, open_folder
 from deep20ray_cluster.journal import Event, Journal
 from deep20ray_cluster.memory import Memory
-from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey, check_same, load_cohort, resolve
+from deep20ray_cluster.owner import Owner
+from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey, check_same, load_cohort, resolve, terms_of, with_archive
 from deep20ray_cluster.price_list import load_prices
 from deep20ray_cluster.progress import Progress
 from deep20ray_cluster.ray_local import session_in_use, starters
 from deep20ray_cluster.results import Place, check_place, copy_run, keys_withheld
 from deep20ray_cluster.retuning import recorder, retuner
+from deep20ray_cluster.reuse import Archive
 from deep20ray_cluster.routes import credentials_of, routes_of
 from deep20ray_cluster.seal import seal_run
 from deep20ray_cluster.simulation import check_reach, simulator_for
@@ -86,6 +90,11 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
     check_budget(plan)
     if (place := options.place(sweep)) is not None:
         check_place(place)
+    archive = None
+    if sweep.sweep.reuse is ReusePolicy.ARCHIVE:
+        subjects = {subject.trusted.digest for subject in cohort.subjects}
+        archive = read_archive(sweep.sweep, base, terms_of(plan), subjects, datetime.fromisoformat(plan.created_at))
+        plan = with_archive(plan, archive_of(archive))
     credentials = credentials_of(sweep, options.environ, here=options.address is None)
     folder = make_folder(out)
     with _interruptible(folder) as ctrl_c, hold(folder) as held:
@@ -95,6 +104,8 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
             write_atomic(folder.cohort_file, (base / sweep.sweep.cohort).read_bytes())
         if sweep.sweep.prices_file is not None:
             write_atomic(folder.prices_file, prices_file.read_bytes())
+        if archive is not None:
+            write_atomic(folder.archive_file, archive)
         # The plan comes last: a folder with a plan has all else.
         Journal(folder.journal).close()
         write_atomic(folder.plan, plan.data)
@@ -135,8 +146,17 @@ def load_plan(folder: SweepFolder) -> Plan:
         else load_cohort(sweep, base)
     )
     plan = resolve(sweep, cohort, _created(folder, planned), load_prices(sweep, folder.prices_file))
+    if sweep.sweep.reuse is ReusePolicy.ARCHIVE:
+        plan = with_archive(plan, _saved_archive(folder))
     check_same(planned, plan)
     return plan
+
+
+def _saved_archive(folder: SweepFolder) -> Archive:
+    try:
+        return archive_of(folder.archive_file.read_bytes())
+    except OSError as error:
+        raise OutputError(f"{folder.archive_file}: can't be read ({error.strerror}); restore it from a copy") from None
 
 
 def _created(folder: SweepFolder, planned: bytes) -> datetime:
@@ -254,6 +274,7 @@ def _played(
         started()
         check_reach(plan.sweep, session)
         start = starters(routes_of(plan, credentials, simulator()), session.cluster)
+        answers = Owner.of(plan, journal.events)
         drive = Drive(
             plan,
             journal,
@@ -261,6 +282,7 @@ def _played(
             options.progress,
             start,
             started,
+            answers,
             failures_in_a_row(journal.events()),
             budget,
             record=recorder(folder.gates),

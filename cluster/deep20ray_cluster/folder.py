@@ -37,6 +37,11 @@ class SweepFolder:
         return self.root / "prices.toml"
 
     @property
+    def archive_file(self) -> Path:
+        """Earlier answers that the sweep may reuse, where it reuses an archive."""
+        return self.root / "archive.json"
+
+    @property
     def plan(self) -> Path:
         """The resolved plan, canonical JSON."""
         return self.root / "plan.json"

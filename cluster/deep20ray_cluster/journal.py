@@ -24,10 +24,10 @@ from deep20ray_cluster.errors import JournalError, JournalFull
 
 CHAIN_START = sha256(b"deep20ray-journal-v1")
 
-Kind = Literal["attempt", "started", "reply", "lost", "closed", "ended", "infrastructure", "withheld"]
+Kind = Literal["attempt", "started", "reply", "lost", "closed", "ended", "infrastructure", "withheld", "reused"]
 """attempt: an attempt opened; started: a call is about to be sent; reply: it came back, delivered or as a fault; lost: it never did;
 closed: a turn's token is final; ended: the game is over; infrastructure: the attempt ended without an outcome of the game;
-withheld: the next call was not sent, because the budget has no room for it."""
+withheld: the next call was not sent, because the budget has no room for it; reused: a question has an earlier answer."""
 _KINDS = frozenset(get_args(Kind))
 
 

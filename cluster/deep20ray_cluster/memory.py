@@ -6,6 +6,7 @@ infrastructure: only the failed call is superseded.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from deep20ray.canonical import Digest
 from deep20ray_actors.outcomes import Audit, Outcome
@@ -45,6 +46,8 @@ class Memory:
     """The (turn, call) at which the current attempt ended by infrastructure."""
     cause: str | None = None
     calls: dict[tuple[int, str], list[Reply | LostCall]] = field(default_factory=dict)
+    reused: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """By turn, the earlier answer that its question was given, as journalled."""
     dangling: list[Event] = field(default_factory=list)
     """Calls that were started and have no reply: their driver died."""
 
@@ -68,6 +71,8 @@ class Memory:
                 case "lost":
                     open_.pop(key, None)
                     memory._add(event, LostCall(Digest(event.body["message_sha256"])))
+                case "reused":
+                    memory.reused[event.turn] = event.body
                 case "closed":
                     memory.closed = max(memory.closed, event.turn)
                 case "ended":
@@ -81,6 +86,16 @@ class Memory:
     def exhausted(self) -> bool:
         """Whether the last attempt that is allowed has ended by infrastructure."""
         return self.failed is not None and self.attempt >= MAX_ATTEMPTS
+
+    def began(self, turn: int) -> bool:
+        """Whether anything but the Guesser was called in that turn, other than the one call that a repair makes anew."""
+        return any(made == turn and call != "guesser" for made, call in self.calls)
+
+    @property
+    def midway(self) -> bool:
+        """Whether the turn that is open has begun to be answered."""
+        waiting = {(event.turn, event.call) for event in self.dangling}
+        return any(made > self.closed and call != "guesser" for made, call in (*self.calls, *waiting))
 
     def lose(self, event: Event) -> None:
         """Counts a dangling call as lost."""

@@ -6,7 +6,7 @@ anything differs.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, assert_never
@@ -17,15 +17,16 @@ import deep20ray_prompts
 from deep20ray.answers import Policy, Role
 from deep20ray.canonical import Digest, canonical, digest_of, sha256
 from deep20ray.editions import Edition, edition
+from deep20ray.reuse import ADJUDICATORS, Adjudicator, Terms
 from deep20ray.score import METHOD
 from deep20ray.seeds import TrialId, trial_id, variation_token
 from deep20ray.subjects import Cohort, Subject, protocol_version
 from deep20ray_cluster.errors import PlanMismatch, SweepError
 from deep20ray_cluster.price_list import check_same_list, price_section
 from deep20ray_cluster.research import ResearchPolicy
+from deep20ray_cluster.reuse import Archive
 from deep20ray_cluster.sweep import SUPPORT_ROLES, Account, Contestant, Model, Price, Sweep
 
-REUSE_POLICY = "off"
 TrialKey = tuple[str, TrialId]
 """A trial among all of a sweep's: models with one run seed share their trial ids, so that the run's id belongs to it."""
 
@@ -74,6 +75,7 @@ class Plan:
     created_at: str
     document: Mapping[str, Any]
     """What is written and published."""
+    archive: Archive | None = None
 
     @property
     def data(self) -> bytes:
@@ -139,7 +141,8 @@ def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime, prices: Mapping[
         "protocol_version": protocol,
         "policy": policy.value,
         "scoring": METHOD,
-        "reuse_policy": REUSE_POLICY,
+        "reuse_policy": sweep.sweep.reuse.value,
+        "reuse_archive": None,
         "fetch_policy": fetch_policy(sweep),
         "search": _search(sweep),
         "support": {role.value: role_entry(sweep, sweep.support.of(role), prompts[role]) for role in SUPPORT_ROLES},
@@ -157,6 +160,23 @@ def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime, prices: Mapping[
         ],
     }
     return Plan(sweep, rules, cohort, policy, prompts, runs, created, document)
+
+
+def with_archive(plan: Plan, archive: Archive) -> Plan:
+    """The plan of a sweep that may reuse those earlier answers."""
+    return replace(plan, archive=archive, document={**plan.document, "reuse_archive": archive.entry})
+
+
+def terms_of(plan: Plan) -> Terms:
+    """What an answer in this sweep depends on besides its subject and question."""
+    support = plan.document["support"]
+    return Terms(
+        plan.edition.tokens,
+        plan.policy,
+        {role: Adjudicator(support[role.value]["config_sha256"], support[role.value]["prompt_sha256"]) for role in ADJUDICATORS},
+        digest_of(plan.document["search"]),
+        plan.document["fetch_policy"],
+    )
 
 
 def search_backend(sweep: Sweep) -> str:

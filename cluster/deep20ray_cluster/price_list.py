@@ -24,7 +24,8 @@ from urllib.parse import urlsplit
 
 from deep20ray.canonical import sha256
 from deep20ray_cluster.errors import PlanMismatch, SweepError
-from deep20ray_cluster.sweep import SUPPORT_ROLES, Account, Price, Search, Sweep, parse_prices
+from deep20ray_cluster.settings import Search
+from deep20ray_cluster.sweep import SUPPORT_ROLES, Account, Price, Sweep, parse_prices
 
 if TYPE_CHECKING:
     from genai_prices.data_snapshot import DataSnapshot

@@ -1,16 +1,17 @@
 """A run's journal events as rows of the public tables. Pure: the same events give the same rows, in the same order."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from deep20ray.canonical import canonical
 from deep20ray_actors.outcomes import Audit, is_fault
-from deep20ray_artifacts.schemas import CALLS
+from deep20ray_artifacts.schemas import ADJUDICATION_CALLS, CALLS
+from deep20ray_artifacts.sources import source_rows
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
-from deep20ray_cluster.plan import REUSE_POLICY, Plan, PlannedRun, PlannedTrial, fetch_policy, search_backend
+from deep20ray_cluster.plan import Plan, PlannedRun, PlannedTrial, fetch_policy, search_backend
 from deep20ray_cluster.prices import total
 from deep20ray_cluster.records import read_audit, read_outcome
 from deep20ray_cluster.spending import is_free, known_cost
@@ -37,8 +38,8 @@ class _Call:
     prompt: tuple[str, str] | None
 
 
-def run_rows(plan: Plan, run: PlannedRun, events: Sequence[Event]) -> Rows:
-    """All rows of one run but the chain's."""
+def run_rows(plan: Plan, run: PlannedRun, events: Sequence[Event], disputed: Collection[tuple[str, int]] = ()) -> Rows:
+    """All rows of one run but the chain's. ``disputed`` are the (trial, turn) whose question has answers that disagree."""
     rows: Rows = defaultdict(list)
     by_trial: dict[str, list[Event]] = defaultdict(list)
     for event in events:
@@ -49,11 +50,12 @@ def run_rows(plan: Plan, run: PlannedRun, events: Sequence[Event]) -> Rows:
         for call in calls:
             if call.audit is not None and call.audit.served_model is not None:
                 served[_ROLE_OF.get(call.key["call"], call.key["call"])].add(call.audit.served_model)
-        turns = _turn_rows(rows, trial, by_trial[trial.id])
+        turns = _turn_rows(rows, trial, by_trial[trial.id], disputed)
         rows["trials"].append(_trial_row(trial, by_trial[trial.id], calls, turns))
         _call_rows(rows, calls)
     rows["subjects"] = [_subject_row(trial) for trial in _one_per_subject(run)]
     rows["roles"] = list(_role_rows(plan, run, served))
+    rows["sources"] = source_rows(rows["turns"], {} if plan.archive is None else plan.archive.statements)
     rows["run"] = [_run_row(plan, run, rows["trials"])]
     return rows
 
@@ -82,7 +84,7 @@ def _run_row(plan: Plan, run: PlannedRun, trials: list[dict[str, Any]]) -> dict[
         "plan_sha256": plan.digest,
         "search_backend": search_backend(plan.sweep),
         "fetch_policy": fetch_policy(plan.sweep),
-        "reuse_policy": REUSE_POLICY,
+        "reuse_policy": plan.sweep.sweep.reuse.value,
         "software": plan.document["software"],
     }
 
@@ -121,7 +123,7 @@ def _subject_row(trial: PlannedTrial) -> dict[str, Any]:
     }
 
 
-def _turn_rows(rows: Rows, trial: PlannedTrial, events: Iterable[Event]) -> list[dict[str, Any]]:
+def _turn_rows(rows: Rows, trial: PlannedTrial, events: Iterable[Event], disputed: Collection[tuple[str, int]]) -> list[dict[str, Any]]:
     """Adds a trial's turns, evidence and violations; returns the turns."""
     before = len(rows["turns"])
     for event in events:
@@ -144,8 +146,10 @@ def _turn_rows(rows: Rows, trial: PlannedTrial, events: Iterable[Event]) -> list
                 "degenerate": body.get("degenerate", False),
                 "repeated": body["repeated"],
                 "violation_kind": body.get("violation"),
+                "disputed": (trial.id, event.turn) in disputed,
                 "completed_at": event.at,
             }
+            | {f"source_{name}": value for name, value in body.get("reused", {}).items()}
             | {column: body.get(column) for role in ("oracle", "reviewer", "judge") for column in (role, f"{role}_basis")}
         )
         rows["evidence"] += [place | item for item in body.get("evidence", ())]
@@ -162,6 +166,8 @@ def _trial_row(trial: PlannedTrial, events: list[Event], calls: list[_Call], tur
     asks = [turn for turn in turns if turn["kind"] == "ask"]
     violations = [turn for turn in turns if turn["kind"] == "violation"]
     kept = [call for call in calls if call.key["state"] == "terminal"]
+    answering = [call.cost for call in kept if call.key["call"] in ADJUDICATION_CALLS]
+    reused = [turn for turn in asks if "source_run" in turn]
     started = min((event.at for event in events), default=None)
     status = "scored" if ended else "infrastructure" if memory_cause and _stopped(events) else "unfinished"
     return {
@@ -189,6 +195,9 @@ def _trial_row(trial: PlannedTrial, events: list[Event], calls: list[_Call], tur
         "completed_at": ended.at if ended else None,
         "cost_microusd": total([call.cost for call in kept]),
         "guesser_cost_microusd": total([call.cost for call in kept if call.key["call"] == "guesser"]),
+        "reused_answers": len(reused),
+        "adjudication_cost_microusd": total(answering),
+        "fresh_adjudication_cost_microusd": total([*answering, *(turn["source_cost_microusd"] for turn in reused)]),
         "duration_ms": ended.at - started if ended and started is not None else None,
     }
 

@@ -5,7 +5,7 @@ trial is scored or has used up its attempts.
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from deep20ray_cluster.errors import SealFailed
 from deep20ray_cluster.folder import SweepFolder
 from deep20ray_cluster.journal import Event, Journal, chain_of
 from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.owner import disputed_turns
 from deep20ray_cluster.plan import Plan, PlannedRun, TrialKey
 from deep20ray_cluster.rows import run_rows
 
@@ -45,7 +46,7 @@ def seal_run(plan: Plan, run: PlannedRun, folder: SweepFolder, journal: Journal,
         private = _write_private(folder.private(run.id), events)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
-        _write_public(plan, run, events, private, temporary)
+        _write_public(plan, run, events, disputed_turns(plan, run.id, journal.events()), private, temporary)
         sync_folder(temporary)
         temporary.rename(target)
         sync_folder(target.parent)
@@ -58,9 +59,11 @@ def seal_run(plan: Plan, run: PlannedRun, folder: SweepFolder, journal: Journal,
     return target
 
 
-def _write_public(plan: Plan, run: PlannedRun, events: list[Event], private: Digest, folder: Path) -> None:
+def _write_public(
+    plan: Plan, run: PlannedRun, events: list[Event], disputed: Collection[tuple[str, int]], private: Digest, folder: Path
+) -> None:
     digests, head = chain_of(events)
-    rows: dict[str, list[dict[str, Any]]] = dict(run_rows(plan, run, events))
+    rows: dict[str, list[dict[str, Any]]] = dict(run_rows(plan, run, events, disputed))
     rows["chain"] = [{"seq": seq, "event_sha256": digest} for seq, digest in enumerate(digests, start=1)]
     files = [tables.write_table(tables.build_table(name, rows.get(name, [])), folder / f"{name}.arrow") for name in TABLES]
     files.append(tables.write_plan(plan.data, folder))

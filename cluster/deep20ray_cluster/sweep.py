@@ -3,35 +3,24 @@
 Credentials are references (``env:NAME`` or ``file:PATH``), never values.
 """
 
-import re
 import tomllib
 from collections.abc import Iterator
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, StrictBool, ValidationError, field_validator, model_validator
+from pydantic import Field, Strict, StrictBool, ValidationError, field_validator, model_validator
 
 from deep20ray.answers import Policy, Role
+from deep20ray.reuse import ReusePolicy
 from deep20ray_cluster.errors import SweepError
+from deep20ray_cluster.settings import CREDENTIAL, MaxCost, Search, Settings, ShortText, Slug, Usd, base_url_of
 
 SUPPORT_ROLES = (Role.ORACLE, Role.REVIEWER, Role.JUDGE, Role.VALIDATOR)
-_SLUG = r"^[a-z0-9][a-z0-9-]{0,63}$"
-Slug = Annotated[str, Field(pattern=_SLUG)]
-ShortText = Annotated[str, Field(min_length=1, max_length=200)]
-Domain = Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+(/[^\s]*)?$", max_length=200)]
-"""``host`` or ``host/path``."""
-_Usd = Annotated[float, Strict(), Field(ge=0, le=100_000)]
-MaxCost = Annotated[float, Strict(), Field(gt=0, le=10_000_000)]
-"""US dollars."""
-_CREDENTIAL = r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:.+)$"
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class SweepHead(_Settings):
+class SweepHead(Settings):
     """``[sweep]``: what is played."""
 
     name: Slug
@@ -51,20 +40,39 @@ class SweepHead(_Settings):
     """A file of prices that several sweeps share; a path relative to the sweep file."""
     max_cost_usd: MaxCost | None = None
     """The budget of the whole sweep."""
-    workers_per_role: Annotated[int, Field(ge=1, le=64)] | None = None
+    workers_per_role: Annotated[int, Strict(), Field(ge=1, le=64)] | None = None
     """Actors of each role; without it one, or on a cluster one on every node up to eight."""
     results: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
     """Where sealed runs are copied to: a URI that pyarrow's filesystems know, or a folder's path."""
-    results_private: bool = False
+    results_private: StrictBool = False
     """Whether the private archives are copied too."""
+    reuse: ReusePolicy = ReusePolicy.OFF
+    """How far back an answer may come from."""
+    reuse_archive: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Signed runs' folders, relative to the sweep file, for the policy ``archive``."""
+    reuse_trust: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """The public keys that may have signed them, likewise."""
+    reuse_cutoff: datetime | None = None
+    """Answers of the archive that were given later aren't used; the moment of planning without it."""
+
+    @model_validator(mode="after")
+    def _archived(self) -> "SweepHead":
+        given = self.reuse_archive or self.reuse_trust or self.reuse_cutoff is not None
+        if self.reuse is not ReusePolicy.ARCHIVE and given:
+            raise ValueError('reuse_archive, reuse_trust and reuse_cutoff are settings of reuse = "archive"')
+        if self.reuse is ReusePolicy.ARCHIVE and not (self.reuse_archive and self.reuse_trust):
+            raise ValueError('reuse = "archive" needs reuse_archive, signed runs\' folders, and reuse_trust, the keys that may have signed')
+        if self.reuse_cutoff is not None and self.reuse_cutoff.tzinfo is None:
+            raise ValueError("reuse_cutoff needs its zone, as in 2026-12-01T00:00:00Z")
+        return self
 
 
-class Account(_Settings):
+class Account(Settings):
     """``[accounts.NAME]``: where calls go, with which credential, how many at once and how patiently."""
 
     kind: Literal["openai-chat", "openai-responses", "anthropic", "gemini", "openrouter", "simulator"]
     base_url: str | None = None
-    api_key: Annotated[str, Field(pattern=_CREDENTIAL)] | None = None
+    api_key: Annotated[str, Field(pattern=CREDENTIAL)] | None = None
     max_concurrency: Annotated[int, Strict(), Field(ge=1, le=10_000)] = 32
     requests_per_minute: Annotated[int, Strict(), Field(ge=1)] | None = None
     tokens_per_minute: Annotated[int, Strict(), Field(ge=1)] | None = None
@@ -100,7 +108,7 @@ class Account(_Settings):
     @field_validator("base_url")
     @classmethod
     def _url(cls, value: str | None) -> str | None:
-        return None if value is None else _base_url(value)
+        return None if value is None else base_url_of(value)
 
 
 _EXAMPLES = {
@@ -124,86 +132,7 @@ NATIVE_KINDS = ("openai-responses", "anthropic", "gemini", "openrouter")
 """Accounts whose provider has a web search of its own to give to the Oracle."""
 
 
-class Search(_Settings):
-    """``[search]``: where the Oracle searches, and what it reads."""
-
-    kind: Literal["searxng", "brave", "tavily", "native", "simulator"]
-    base_url: str | None = None
-    api_key: Annotated[str, Field(pattern=_CREDENTIAL)] | None = None
-    query_target: Annotated[int, Strict(), Field(ge=0, le=10)] = 2
-    """Queries that the Oracle's model is asked to write for a question, about; 0 for the program's own one."""
-    max_queries: Annotated[int, Strict(), Field(ge=1, le=10)] = 4
-    """The ceiling that no question passes."""
-    fetch_pages: Annotated[int, Strict(), Field(ge=0, le=10)] = 3
-    """Pages that are fetched and read for a question."""
-    page_chars: Annotated[int, Strict(), Field(ge=200, le=50_000)] = 4000
-    page_seconds: Annotated[float, Strict(), Field(gt=0, le=300)] = 20
-    user_agent: Annotated[str, Field(pattern=r"^[!-~][ -~]{0,199}$")] = "deep20ray"
-    """As the sites of fetched pages see it; some want to be told whom to write to."""
-    max_results: Annotated[int, Strict(), Field(ge=1, le=10)] = 5
-    excluded_domains: tuple[Domain, ...] = ()
-    """Besides the benchmark's own publications, which are always left out."""
-    max_concurrency: Annotated[int, Strict(), Field(ge=1, le=10_000)] = 32
-    requests_per_minute: Annotated[int, Strict(), Field(ge=1)] | None = None
-    attempts: Annotated[int, Strict(), Field(ge=1, le=20)] = 4
-    try_seconds: Annotated[float, Strict(), Field(gt=0, le=600)] = 30
-    usd_per_thousand: Annotated[float, Strict(), Field(ge=0, le=100_000)] | None = None
-    """What a thousand searches cost."""
-    allow_loopback: StrictBool = False
-    """For tests: pages may be fetched from this machine."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _defaulted(cls, values: Any) -> Any:
-        """The simulator writes no queries and has no pages."""
-        if isinstance(values, dict) and values.get("kind") == "simulator":
-            return {"query_target": 0, "fetch_pages": 0} | values
-        return values
-
-    @model_validator(mode="after")
-    def _addressed(self) -> "Search":
-        if self.kind == "simulator" and (self.query_target or self.fetch_pages):
-            raise ValueError("the embedded simulator writes no queries and has no pages; leave query_target and fetch_pages out")
-        for why, names in _idle(self):
-            for name in self.model_fields_set.intersection(names):
-                raise ValueError(f"{name} does nothing with {why}; leave it out")
-        if self.query_target > self.max_queries:
-            raise ValueError("query_target must not be above max_queries, the ceiling")
-        if self.kind == "searxng" and self.base_url is None:
-            raise ValueError("kind searxng needs base_url, the address of a SearXNG server")
-        if self.kind in ("native", "simulator") and self.base_url is not None:
-            raise ValueError(f"kind {self.kind} takes no base_url")
-        if self.kind == "brave" and self.api_key is None:
-            raise ValueError("kind brave needs api_key")
-        if self.api_key is not None and self.kind not in ("brave", "tavily"):
-            raise ValueError(f"kind {self.kind} takes no api_key")
-        return self
-
-    @field_validator("base_url")
-    @classmethod
-    def _url(cls, value: str | None) -> str | None:
-        return None if value is None else _base_url(value)
-
-    @property
-    def address(self) -> str | None:
-        """Where searches are sent, without the back-end's own path; None for the simulator's and the providers' own."""
-        return self.base_url or _SEARCH_ADDRESSES.get(self.kind)
-
-
-def _idle(search: Search) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Settings that have no effect beside others, with the others' names."""
-    if search.fetch_pages == 0:
-        yield "fetch_pages = 0", ("page_chars", "page_seconds", "user_agent", "allow_loopback")
-    if search.kind == "native":
-        yield "kind native", ("max_results", "attempts", "try_seconds", "usd_per_thousand")
-    elif search.query_target == 0:
-        yield "query_target = 0", ("max_queries",)
-
-
-_SEARCH_ADDRESSES = {"brave": "https://api.search.brave.com/res/v1", "tavily": "https://api.tavily.com"}
-
-
-class Model(_Settings):
+class Model(Settings):
     """What a role is played by. A sampling setting that is not given is not sent."""
 
     account: str
@@ -230,25 +159,25 @@ class Contestant(Model):
     """The budget of this run: of all calls of its trials, the support roles' included."""
 
 
-class Price(_Settings):
+class Price(Settings):
     """``[prices."MODEL"]``: US dollars per million tokens, and per thousand searches by the provider's own tool."""
 
-    input_usd_per_mtok: _Usd
-    output_usd_per_mtok: _Usd
-    cache_read_usd_per_mtok: _Usd | None = None
-    cache_write_usd_per_mtok: _Usd | None = None
+    input_usd_per_mtok: Usd
+    output_usd_per_mtok: Usd
+    cache_read_usd_per_mtok: Usd | None = None
+    cache_write_usd_per_mtok: Usd | None = None
     """Of entries that live five minutes."""
-    cache_write_1h_usd_per_mtok: _Usd | None = None
-    search_usd_per_thousand: _Usd | None = None
+    cache_write_1h_usd_per_mtok: Usd | None = None
+    search_usd_per_thousand: Usd | None = None
 
 
-class PricesFile(_Settings):
+class PricesFile(Settings):
     """A file of prices: the same tables as a sweep file's."""
 
     prices: dict[str, Price]
 
 
-class Support(_Settings):
+class Support(Settings):
     """``[support.ROLE]`` for each of the four."""
 
     oracle: Model
@@ -262,7 +191,7 @@ class Support(_Settings):
         return model
 
 
-class Sweep(_Settings):
+class Sweep(Settings):
     """A whole sweep file."""
 
     sweep: SweepHead
@@ -270,7 +199,7 @@ class Sweep(_Settings):
     search: Search
     support: Support
     models: Annotated[tuple[Contestant, ...], Field(min_length=1)]
-    prices: dict[str, Price] = {}
+    prices: Annotated[dict[str, Price], Field(default_factory=dict)]
 
     @model_validator(mode="after")
     def _consistent(self) -> "Sweep":
@@ -360,7 +289,7 @@ def _parsed(kind: type[_File], text: str, where: str) -> _File:
 def _words(kind: str, key: str, text: str) -> str:
     match kind:
         case "extra_forbidden":
-            alike = get_close_matches(key, {name for each in _Settings.__subclasses__() for name in _names(each)}, n=1)
+            alike = get_close_matches(key, {name for each in Settings.__subclasses__() for name in _names(each)}, n=1)
             return f"unknown key{f', do you mean {alike[0]}?' if alike else ''}; see docs/sweep-file.md"
         case "missing":
             return "it is missing; see docs/sweep-file.md"
@@ -372,16 +301,7 @@ def _words(kind: str, key: str, text: str) -> str:
             return text.removeprefix("Value error, ")
 
 
-def _names(settings: type[_Settings]) -> Iterator[str]:
+def _names(settings: type[Settings]) -> Iterator[str]:
     yield from settings.model_fields
     for deeper in settings.__subclasses__():
         yield from _names(deeper)
-
-
-_URL = re.compile(r"^https?://[A-Za-z0-9.\[\]:_-]+(/[A-Za-z0-9._~/-]*)?$")
-
-
-def _base_url(value: str) -> str:
-    if not _URL.fullmatch(value):
-        raise ValueError("base_url must be http(s)://host[:port]/path, without user, query or fragment")
-    return value.rstrip("/")

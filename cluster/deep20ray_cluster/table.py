@@ -7,6 +7,7 @@ after a check that the very same message would be sent now; so a journalled repl
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import count
 from typing import Any, Protocol, TypeVar, assert_never
@@ -33,10 +34,13 @@ from deep20ray_actors.outcomes import (
 )
 from deep20ray_cluster.journal import Event, Journal, Kind
 from deep20ray_cluster.memory import LostCall, Memory, Reply
+from deep20ray_cluster.owner import Answers, Flight
 from deep20ray_cluster.plan import PlannedTrial
 from deep20ray_cluster.pools import Lost
+from deep20ray_cluster.prices import total
 from deep20ray_cluster.records import reply_body
 from deep20ray_cluster.research import Answered, ExcludedSource, KeptItem, ResearchPolicy, research
+from deep20ray_cluster.reuse import Hit, Place
 
 MAX_REPLIES = 3
 """An adjudicator's first answer and at most two byte-equal re-asks."""
@@ -90,6 +94,7 @@ class Table:
         journal: Journal,
         memory: Memory,
         now: Callable[[], int],
+        answers: Answers,
     ) -> None:
         self._trial = trial
         self._edition = edition
@@ -100,6 +105,8 @@ class Table:
         self._journal = journal
         self._memory = memory
         self._now = now
+        self._answers = answers
+        self._costs: list[int | None] = []
         self._turn = 0
         self._calling = "guesser"
         self._actions: set[str] = set()
@@ -129,13 +136,7 @@ class Table:
                 case GuesserTurn() as turn:
                     game = await self._guesser(game, turn)
                 case Answer(ask):
-                    token, facts = await self._adjudicate(ask)
-                    game = self._closed(
-                        game,
-                        game.after(token),
-                        ask.canonical,
-                        {"kind": "ask", "question": ask.question, "degenerate": ask.degenerate, **facts},
-                    )
+                    game = await self._question(game, ask)
                 case Ruling(guess):
                     verdict = await self._validate(guess)
                     facts = {"kind": "guess", "name": guess.name, "description": guess.description, "verdict": verdict.value}
@@ -153,6 +154,34 @@ class Table:
             facts = {"kind": "violation", "violation": action.kind.value, "text": text, "finish_reason": reply.audit.finish_reason}
             return self._closed(game, after, None, facts)
         return after
+
+    async def _question(self, game: Game, ask: Ask) -> Game:
+        """The turn after a question: an earlier answer where there is one, else an adjudication that others may wait for."""
+        place = self._answers.place(self._trial, ask)
+        found = None if place is None else await self._borrowed(place)
+        facts: dict[str, Any] = {"kind": "ask", "question": ask.question, "degenerate": ask.degenerate}
+        if isinstance(found, Hit):
+            told = facts | dict(found.facts) | {"reused": found.provenance | {"cost_microusd": found.cost}}
+            return self._closed(game, game.after(found.token), ask.canonical, told)
+        with found or nullcontext():
+            self._costs = []
+            token, said = await self._adjudicate(ask)
+            told = facts | said | {"adjudication_microusd": total(self._costs)}
+            return self._closed(game, game.after(token), ask.canonical, told, found)
+
+    async def _borrowed(self, place: Place) -> Hit | Flight:
+        """An earlier answer, or this turn's own flight. A turn takes the way that the journal says it took."""
+        body = self._memory.reused.get(self._turn)
+        if body is not None:
+            return Hit.read(body, place.key)
+        if self._memory.began(self._turn):
+            # Some of its own adjudication is paid for.
+            return self._answers.fly(place)
+        self._calling = "reuse"
+        found = await self._answers.borrow(place)
+        if isinstance(found, Hit):
+            await self._journal.append(self._event("reused", "", 0, found.body))
+        return found
 
     async def _adjudicate(self, ask: Ask) -> tuple[Token, dict[str, Any]]:
         """The final token of a question, and what the turn's record says about it."""
@@ -221,9 +250,11 @@ class Table:
                 continue
             if is_fault(record.outcome):
                 # A stop for want of quota or of a credential is gone on from; any other fault ended the attempt, journalled or not.
-                if live or not isinstance(record.outcome, QuotaExhausted | Credentials):
-                    raise self._fault(call, record)
-                continue
+                if not live and isinstance(record.outcome, QuotaExhausted | Credentials):
+                    continue
+                self._costs.append(self._answers.cost(self._trial.run_id, call, record))
+                raise self._fault(call, record)
+            self._costs.append(self._answers.cost(self._trial.run_id, call, record))
             parsed = read(record)
             if parsed is not None:
                 return parsed
@@ -265,8 +296,8 @@ class Table:
             case fault:
                 return Infrastructure(self._turn, call, type(fault).__name__.lower(), getattr(fault, "detail", ""))
 
-    def _closed(self, before: Game, after: Game, action: str | None, facts: dict[str, Any]) -> Game:
-        """Notes a closed turn, unless the journal has it."""
+    def _closed(self, before: Game, after: Game, action: str | None, facts: dict[str, Any], flight: Flight | None = None) -> Game:
+        """Notes a closed turn, and lands its flight, unless the journal has it."""
         repeated = action is not None and action in self._actions
         if action is not None:
             self._actions.add(action)
@@ -274,7 +305,10 @@ class Table:
             last = after.view.history[len(before.view.history) :]
             token = next((entry.token.value for entry in last if hasattr(entry, "token")), None)
             counted = {"counted": after.counted > before.counted, "counted_questions": after.counted, "repeated": repeated, "token": token}
-            self._journal.note(self._event("closed", "", 0, facts | counted))
+            event = self._event("closed", "", 0, facts | counted)
+            self._journal.note(event)
+            if flight is not None:
+                flight.land(event)
         return after
 
     def _event(self, kind: Kind, call: str, ask: int, body: dict[str, Any]) -> Event:

@@ -89,6 +89,9 @@ def _trial_rows(edition: EditionBoards) -> Iterator[Row]:
                 "cause": trial.cause,
                 "model_cost_microusd": trial.guesser_cost_microusd,
                 "total_cost_microusd": trial.cost_microusd,
+                "reused_answers": trial.reused_answers,
+                "adjudication_cost_microusd": trial.adjudication_cost_microusd,
+                "fresh_adjudication_cost_microusd": trial.fresh_adjudication_cost_microusd,
                 "duration_ms": trial.duration_ms,
                 "completed_at": iso(trial.completed_at),
             }
@@ -119,6 +122,12 @@ def _turn_rows(edition: EditionBoards) -> Iterator[Row]:
                     "repeated": turn.repeated,
                     "violation_kind": turn.violation_kind,
                     "evidence_items": len(entry.record.evidence.get((turn.trial_id, turn.turn), ())),
+                    "source_run": turn.source_run,
+                    "source_trial": turn.source_trial,
+                    "source_turn": turn.source_turn,
+                    "source_at": iso(turn.source_at),
+                    "source_policy": turn.source_policy,
+                    "disputed": turn.disputed,
                     "completed_at": iso(turn.completed_at),
                 }
 

@@ -66,6 +66,10 @@ class Costs:
     solved: int
     repairs_known: int
     repairs_unknown: int
+    adjudication: int | None
+    """Of ``everything``, what answering questions cost."""
+    fresh_adjudication: int | None
+    """The same, had every reused answer cost what it cost at its source."""
 
     @property
     def model_per_trial(self) -> int | None:
@@ -93,6 +97,8 @@ def costs(record: RunRecord) -> Costs:
         solved=sum(bool(trial.success) for trial in record.trials),
         repairs_known=sum(cost for cost in repairs if cost is not None),
         repairs_unknown=sum(cost is None for cost in repairs),
+        adjudication=total(trial.adjudication_cost_microusd for trial in record.trials),
+        fresh_adjudication=total(trial.fresh_adjudication_cost_microusd for trial in record.trials),
     )
 
 

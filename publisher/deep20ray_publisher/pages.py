@@ -41,12 +41,13 @@ def _edition_pages(edition: EditionBoards) -> Iterator[Page]:
     widths = [charts.width_axis([each.score for each in board.standings]) for board in edition.boards]
     plots = [charts.cost_plot(edition.rules, board.standings) for board in edition.boards]
     lines = [_board_lines(edition, board) for board in edition.boards]
+    reusing = any(each.entry.record.reused for board in edition.boards for each in board.standings)
 
     def page(path: str, template: str, title: str, **values: Any) -> Page:
         return Page(f"{root}/{path}", template, f"{title}, {name}", values, edition, edition.simulated)
 
-    yield page("index.html", "leaderboard.html", "Leaderboard", boards=list(zip(edition.boards, axes, strict=True)))
-    yield page("stability.html", "stability.html", "Stability", boards=list(zip(edition.boards, widths, strict=True)))
+    yield page("index.html", "leaderboard.html", "Leaderboard", boards=list(zip(edition.boards, axes, strict=True)), reusing=reusing)
+    yield page("stability.html", "stability.html", "Stability", boards=list(zip(edition.boards, widths, strict=True)), reusing=reusing)
     yield page(
         "cost.html", "cost.html", "Cost", boards=list(zip(edition.boards, plots, strict=True)), standings=views.run_standings(edition)
     )

@@ -98,6 +98,9 @@ class TrialRow:
     completed_at: datetime | None
     cost_microusd: int | None
     guesser_cost_microusd: int | None
+    reused_answers: int
+    adjudication_cost_microusd: int | None
+    fresh_adjudication_cost_microusd: int | None
     duration_ms: int | None
 
 
@@ -125,6 +128,13 @@ class TurnRow:
     degenerate: bool
     repeated: bool
     violation_kind: str | None
+    source_run: str | None
+    source_trial: str | None
+    source_turn: int | None
+    source_at: datetime | None
+    source_policy: str | None
+    source_cost_microusd: int | None
+    disputed: bool
     completed_at: datetime
 
 
@@ -209,6 +219,21 @@ class RepairRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A row of table ``sources``: a run that reused answers come from."""
+
+    source_run: str
+    source_policy: str
+    statement_sha256: str | None
+    answers: int
+    hits: int
+    disputed: int
+    cost_microusd: int | None
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RunRecord:
     """All of a run's public rows."""
 
@@ -222,11 +247,17 @@ class RunRecord:
     violations: Mapping[tuple[str, int], ViolationRow]
     calls: Mapping[str, tuple[CallRow, ...]]
     repairs: tuple[RepairRow, ...]
+    sources: tuple[SourceRow, ...]
 
     @property
     def model(self) -> str:
         """The model's name for people."""
         return self.run.model_name
+
+    @property
+    def reused(self) -> int:
+        """Questions whose answer was given before."""
+        return sum(trial.reused_answers for trial in self.trials)
 
     def trials_of(self, subject_id: str) -> tuple[TrialRow, ...]:
         """A subject's trials by round."""
@@ -255,6 +286,7 @@ def read_record(tables: Mapping[str, pa.Table]) -> RunRecord:
         violations={(row["trial_id"], row["turn"]): ViolationRow(**row) for row in _rows(tables, "violations")},
         calls=_calls(tables),
         repairs=tuple(RepairRow(**row) for row in _rows(tables, "repairs")),
+        sources=tuple(SourceRow(**row) for row in _rows(tables, "sources")),
     )
 
 

@@ -98,6 +98,8 @@ class TurnView:
     violation: ViolationRow | None
     latency_ms: int | None
     cost_microusd: int | None
+    origin: tuple[SubjectRow, TrialRow] | None
+    """Where a reused answer was given, if it was in this run."""
 
 
 def turn_views(record: RunRecord, trial: TrialRow) -> tuple[TurnView, ...]:
@@ -121,7 +123,15 @@ def _turn(record: RunRecord, turn: TurnRow, cell: charts.Cell, calls: Sequence[C
         violation=record.violations.get(place),
         latency_ms=sum(latencies) if latencies else None,
         cost_microusd=total(call.cost_microusd for call in calls) if calls else None,
+        origin=_origin(record, turn),
     )
+
+
+def _origin(record: RunRecord, turn: TurnRow) -> tuple[SubjectRow, TrialRow] | None:
+    if turn.source_run != record.run.run_id:
+        return None
+    trial = next(trial for trial in record.trials if trial.trial_id == turn.source_trial)
+    return next(subject for subject in record.subjects if subject.subject_id == trial.subject_id), trial
 
 
 def _steps(turn: TurnRow) -> list[Step]:

@@ -24,8 +24,9 @@ from deep20ray.game import Ended, Game
 from deep20ray.seeds import trial_id, variation_token
 from deep20ray.subjects import Cohort, Subject, TrustedSubject, protocol_version
 from deep20ray_artifacts.chain import head_of
-from deep20ray_artifacts.schemas import TABLES, schema_digest
+from deep20ray_artifacts.schemas import ADJUDICATION_CALLS, TABLES, schema_digest
 from deep20ray_artifacts.signing import load_private, sign_payload, sign_run
+from deep20ray_artifacts.sources import source_rows
 from deep20ray_artifacts.statement import Journal, Model, RunFacts, RunLimits, build_statement, time_text
 from deep20ray_artifacts.tables import ARROW_MEDIA_TYPE, FileEntry, build_table, write_plan, write_table
 from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME
@@ -125,6 +126,41 @@ def sealed_run(root: Path, key_path: Path, **parameters: Any) -> Path:
     folder = draft(**parameters).seal(root)
     sign_run(folder, key_path)
     return folder
+
+
+def reuse(run: RunDraft, turn: int, source: int | Mapping[str, Any], policy: str = "sweep") -> None:
+    """Makes the answer of ``rows["turns"][turn]`` a reused one and sums up anew; ``source`` is another row's index, or what to say of it."""
+    rows, row = run.rows, run.rows["turns"][turn]
+    place = (row["trial_id"], row["turn"])
+    for table in ("audits", "usage"):
+        rows[table] = [each for each in rows[table] if (each["trial_id"], each["turn"]) != place or each["call"] == "guesser"]
+    if isinstance(source, int):
+        origin = rows["turns"][source]
+        at = (origin["trial_id"], origin["turn"])
+        row |= {name: origin[name] for name in ("path", *ANSWERED) if name in origin} | {"final_token": origin["final_token"]}
+        rows["evidence"] = [each for each in rows["evidence"] if (each["trial_id"], each["turn"]) != place]
+        rows["evidence"] += [{**each, "trial_id": place[0], "turn": place[1]} for each in rows["evidence"] if _place(each) == at]
+        narrow = "trial" if at[0] == place[0] else "run"
+        cost = sum(each["cost_microusd"] for each in rows["usage"] if _place(each) == at and each["call"] in ADJUDICATION_CALLS)
+        source = {"run": run.facts["run_id"], "trial": at[0], "turn": at[1], "at": origin["completed_at"], "policy": narrow}
+        source["cost_microusd"] = cost
+    row |= {f"source_{name}": value for name, value in source.items()}
+    trial = next(each for each in rows["trials"] if each["trial_id"] == place[0])
+    hits = [each for each in rows["turns"] if each["trial_id"] == place[0] and each.get("source_run")]
+    answering = _answering(rows["usage"], place[0])["adjudication_cost_microusd"]
+    trial |= {"reused_answers": len(hits), "adjudication_cost_microusd": answering}
+    trial["fresh_adjudication_cost_microusd"] = answering + sum(each["source_cost_microusd"] for each in hits)
+    rows["run"][0]["reuse_policy"] = policy
+    rows["sources"] = source_rows(rows["turns"], {ARCHIVED: digest_of("archived")})
+
+
+ANSWERED = ("oracle", "oracle_basis", "reviewer", "reviewer_basis", "judge", "judge_basis")
+ARCHIVED = "20261101T093000Z-model-z-0123456789ab"
+"""The run id of an archived run."""
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, int]:
+    return row["trial_id"], row["turn"]
 
 
 def force_sign(folder: Path, key_path: Path) -> Path:
@@ -232,7 +268,7 @@ def _play(
         game, told = _moved(game, move)
         action = told.pop("action", None)
         turn = {**key, **told, "counted": game.counted > before, "counted_questions": game.counted, "repeated": action in seen}
-        turn |= {"completed_at": clock.tick(), "degenerate": isinstance(move, Asked) and Ask(move.question).degenerate}
+        turn |= {"completed_at": clock.tick(), "disputed": False, "degenerate": isinstance(move, Asked) and Ask(move.question).degenerate}
         seen |= {action} - {None}
         turns.append(turn)
         if isinstance(move, Asked):
@@ -264,9 +300,16 @@ def _play(
             "completed_at": clock.end,
             "cost_microusd": cost,
             "guesser_cost_microusd": None if cost is None else cost // 3,
+            **_answering(rows["usage"], identity["trial_id"]),
             "duration_ms": 60_000,
         }
     )
+
+
+def _answering(usage: Rows, trial: str) -> dict[str, int]:
+    """What answering questions cost in a trial that reuses nothing."""
+    cost = sum(row["cost_microusd"] for row in usage if row["trial_id"] == trial and row["call"] in ADJUDICATION_CALLS)
+    return {"reused_answers": 0, "adjudication_cost_microusd": cost, "fresh_adjudication_cost_microusd": cost}
 
 
 def _moved(game: Game, move: Move) -> tuple[Game, dict[str, Any]]:

@@ -25,6 +25,7 @@ from deep20ray_actors.search.text import page_text
 from deep20ray_cluster.drive import Drive
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.owner import Owner
 from deep20ray_cluster.plan import Plan, load_cohort, resolve
 from deep20ray_cluster.pools import Handle
 from deep20ray_cluster.progress import Progress
@@ -170,7 +171,7 @@ async def _play(world: World) -> Played:
         starters = {role: _starter(role, routes[role], time) for role in Role}
         memories = {trial.key: Memory() for trial in trials}
         clock = {"clock": lambda: time.seconds, "sleep": time.wait}
-        drive = Drive(plan, journal, memories, Progress(), starters, lambda: None, **clock)  # type: ignore[arg-type]
+        drive = Drive(plan, journal, memories, Progress(), starters, lambda: None, Owner.of(plan, tuple), **clock)  # type: ignore[arg-type]
         assert await drive.play(trials, Session(own=False)) == (None, False)
     finally:
         await runner.cleanup()
@@ -179,13 +180,16 @@ async def _play(world: World) -> Played:
 
 
 def _plan(world: World, url: str) -> Plan:
-    text = researching(sweep_text(url, subjects=("T-0008",))).replace("fetch_pages = 0\n", "fetch_pages = 2\nallow_loopback = true\n")
+    head = f'max_trials = 1\nreuse = "{world.reuse}"'
+    text = researching(sweep_text(url, subjects=("T-0008",), rounds=world.rounds, head=head)).replace(
+        "fetch_pages = 0\n", "fetch_pages = 2\nallow_loopback = true\n"
+    )
     sweep = parse_sweep(text, "sweep.toml")
     plan = resolve(sweep, load_cohort(sweep, Path()), datetime(2026, 12, 1, tzinfo=UTC))
     (run,) = plan.runs
-    (trial,) = run.trials
-    subject = Subject(trial.subject.id, world.category, trial.subject.reference, world.subject)
-    return replace(plan, runs=(replace(run, trials=(replace(trial, subject=subject),)),))
+    old = run.trials[0].subject
+    subject = Subject(old.id, world.category, old.reference, world.subject)
+    return replace(plan, runs=(replace(run, trials=tuple(replace(trial, subject=subject) for trial in run.trials)),))
 
 
 def _starter(role: Role, routes: Mapping[str, RouteConfig], time: FakeTime) -> Callable[[], Handle]:

@@ -4,16 +4,18 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from deep20ray.actions import Ask, Guess
-from deep20ray.answers import Role
+from deep20ray.answers import Policy, Role
 from deep20ray.canonical import canonical, digest_of
 from deep20ray.editions import EDITION_1_1, Edition
 from deep20ray.game import Ended
+from deep20ray.reuse import ADJUDICATORS, Adjudicator, ReusePolicy, Terms
 from deep20ray.seeds import TrialId
 from deep20ray.subjects import Subject, TrustedSubject
 from deep20ray_actors.messages import GuesserMessage, Message, ResultItem, SearchMessage
 from deep20ray_actors.outcomes import Audit, CallResult, Completed, Found, Outcome, Usage
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.owner import Answers, Owner
 from deep20ray_cluster.plan import PlannedTrial
 from deep20ray_cluster.pools import Lost
 from deep20ray_cluster.research import ResearchPolicy
@@ -129,7 +131,21 @@ async def play(
     memory: Memory | None = None,
     edition: Edition = EDITION_1_1,
     policy: ResearchPolicy = ONE_SEARCH,
+    answers: Answers | None = None,
+    trial: PlannedTrial = TRIAL,
 ) -> Ended:
-    """Plays the fakes' trial at a table."""
-    table = Table(TRIAL, edition, "seed", "g0", policy, desk, journal, memory or Memory.of(journal.events), counter())  # type: ignore[arg-type]
+    """Plays a trial, the fakes' own unless told otherwise, at a table."""
+    own = [event for event in journal.events if (event.run, event.trial) == trial.key]
+    known = memory or Memory.of(own)
+    table = Table(trial, edition, "seed", "g0", policy, desk, journal, known, counter(), answers or owner())  # type: ignore[arg-type]
     return await table.play()
+
+
+TERMS = Terms(
+    EDITION_1_1.tokens, Policy.EVIDENCE_OR_KNOWLEDGE, dict.fromkeys(ADJUDICATORS, Adjudicator("c" * 64, "d" * 64)), "e" * 64, "none"
+)
+
+
+def owner(policy: ReusePolicy = ReusePolicy.OFF) -> Owner:
+    """An owner of answers that knows none yet. A call costs its tokens of output."""
+    return Owner(policy, TERMS, lambda run, call, reply: reply.audit.usage.output_visible)

@@ -178,6 +178,9 @@ def _judged(known: Known) -> str:
     return str([call for call, _ in known.replies].count("judge"))
 
 
+_REUSED = "reused answers of an earlier trial"
+
+
 def _table() -> list[Opening]:
     told: list[tuple[str, str, str, str, Callable[[Known], str]]] = [
         ("guesser", "told the subject", "subject", "guesser", lambda known: known.subject.canonical_name),
@@ -191,6 +194,8 @@ def _table() -> list[Opening]:
         ("guesser", "told the time", "latency", "guesser", lambda known: known.audits("latency_ms")),
         ("guesser", "told the usage", "usage, cost, caches", "guesser", lambda known: known.audits("usage")),
         ("guesser", "told how many replies could not be read", "re-asks", "guesser", lambda known: str(len(known.replies))),
+        ("guesser", "told how many answers were reused", _REUSED, "guesser", lambda known: str(known.table._answers.hits)),
+        ("validator", "told how many answers were reused", _REUSED, "validator", lambda known: str(known.table._answers.hits)),
         ("oracle", "told earlier tokens", "earlier answers", "oracle", lambda known: known.tokens),
         ("oracle", "told how many actions there were", "history", "oracle", lambda known: str(len(known.table._actions))),
         ("oracle", "told the Reviewer's last answer", "reviewers and judges", "oracle", lambda known: known.last("reviewer")),

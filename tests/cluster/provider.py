@@ -46,6 +46,10 @@ class World:
     """By call: how many delivered replies to each request can't be read before one can."""
     latency: Mapping[str, float] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = None
+    reuse: str = "off"
+    """The sweep's reuse policy."""
+    rounds: int = 1
+    """How often the game is played, one trial after the other."""
     mark: str = "1"
     """In the reply's id, fingerprint, cookie and headers, and in the served model's name."""
 

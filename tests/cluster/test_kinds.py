@@ -11,7 +11,8 @@ from deep20ray_actors.providers.dialects import DIALECTS, NATIVE_SEARCH
 from deep20ray_cluster.errors import SweepError
 from deep20ray_cluster.plan import Plan, resolve
 from deep20ray_cluster.routes import routes_of
-from deep20ray_cluster.sweep import NATIVE_KINDS, Account, Search, parse_sweep
+from deep20ray_cluster.settings import Search
+from deep20ray_cluster.sweep import NATIVE_KINDS, Account, parse_sweep
 from deep20ray_cohorts import load
 
 from .worlds import sweep_text

@@ -20,6 +20,7 @@ from deep20ray_cluster.errors import SealFailed
 from deep20ray_cluster.folder import SweepFolder, make_folder
 from deep20ray_cluster.journal import Event, Journal
 from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.owner import Owner
 from deep20ray_cluster.plan import Plan, PlannedTrial, research_policy, resolve
 from deep20ray_cluster.pools import Lost
 from deep20ray_cluster.sweep import parse_sweep
@@ -39,7 +40,8 @@ def make_plan() -> Plan:
 
 async def play(plan: Plan, trial: PlannedTrial, desk: Desk, journal: MemoryJournal, tick: Any) -> None:
     own = [event for event in journal.events if event.trial == trial.id]
-    table = Table(trial, plan.edition, plan.runs[0].seed, "g0", research_policy(plan.sweep), desk, journal, Memory.of(own), tick)  # type: ignore[arg-type]
+    policy, known, answers = research_policy(plan.sweep), Memory.of(own), Owner.of(plan, tuple)
+    table = Table(trial, plan.edition, plan.runs[0].seed, "g0", policy, desk, journal, known, tick, answers)  # type: ignore[arg-type]
     await table.play()
 
 
@@ -110,7 +112,7 @@ async def test_one_journal_gives_the_same_bytes_twice(tmp_path: Path) -> None:
     one, two = make_folder(tmp_path / "one"), make_folder(tmp_path / "two")
     first, second = sealed(plan, one, journal), sealed(plan, two, journal)
     assert files(first) == files(second)
-    assert len(files(first)) == 13
+    assert len(files(first)) == 14
     assert files(one.root / "private") == files(two.root / "private")
     private = one.private(plan.runs[0].id) / "private.arrow"
     assert private.stat().st_mode & 0o777 == 0o600

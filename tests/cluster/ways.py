@@ -169,8 +169,18 @@ def _validator(world: World) -> Iterator[tuple[str, World]]:
 def ways(role: str, base: World = BASE) -> list[Way]:
     """All pairs of a role. After another history only the last question and the last guess are compared."""
     own = {"guesser": _guesser, "oracle": _oracle, "reviewer": _reviewer, "judge": _judge, "validator": _validator}[role]
-    pairs = [*_around(base), *own(base)]
-    return [Way(role, name, base, other, _turns(role, other)) for name, other in pairs]
+    found = [Way(role, name, base, other, _turns(role, other)) for name, other in (*_around(base), *own(base))]
+    return found + (_reuse(role, base) if role in ("guesser", "validator") else [])
+
+
+def _reuse(role: str, base: World) -> list[Way]:
+    """Every question answered afresh, or given an earlier answer: of the game before, of this one, or both under noise."""
+    twice, again = replace(base, rounds=2), replace(base, guesser=(*base.guesser[:6], base.guesser[0], *base.guesser[6:]))
+    return [
+        Way(role, "reused answers of an earlier trial", twice, replace(twice, reuse="run")),
+        Way(role, "reused answers of the same trial", again, replace(again, reuse="trial")),
+        Way(role, "reused answers, and everything around them", twice, _everything(twice, reuse="sweep", tokens=_OTHER_PATHS)),
+    ]
 
 
 def _turns(role: str, other: World) -> tuple[int, ...] | None:

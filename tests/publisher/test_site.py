@@ -14,10 +14,12 @@ import pytest
 
 from deep20ray_artifacts.errors import VerificationError
 from deep20ray_artifacts.keys import load_public
+from deep20ray_artifacts.sources import source_rows
 from deep20ray_artifacts.verify import verify_run
 from deep20ray_publisher import site
 from deep20ray_publisher.errors import CatalogRefused, InputMissing, NotOfficial, OutRefused, SelectionTie
-from tests.publisher.sites import Html, World, html_files, incomplete_draft, only, scripted_draft
+from tests.artifacts import builder
+from tests.publisher.sites import DAY, Html, World, html_files, incomplete_draft, only, scripted_draft
 
 
 def rows(out: Path, name: str) -> list[dict[str, str]]:
@@ -79,6 +81,39 @@ def test_provenance_is_on_the_run_page(built: Path) -> None:
     plan = hashlib.sha256((folder / "plan.json").read_bytes()).hexdigest()
     for fact in (folder.name, plan, "alpha-2026", "guesser-1.1-r1", "throwaway key", "seed-1", "7 events", "None: no call was superseded"):
         assert fact in words
+
+
+def test_reused_answers_say_so_and_where_they_are_from(world: World) -> None:
+    draft = scripted_draft()
+    builder.reuse(draft, 6, 0, "archive")
+    source = {"run": builder.ARCHIVED, "trial": "a" * 64, "turn": 4, "at": DAY, "policy": "archive", "cost_microusd": 70}
+    builder.reuse(draft, 2, source, "archive")
+    draft.rows["turns"][2]["disputed"] = True
+    draft.rows["sources"] = source_rows(draft.rows["turns"], {builder.ARCHIVED: "b" * 64})
+    world.add_draft(draft)
+    out = world.build()
+    run = only(out, "e/1.1/runs/*-scripted-*")
+    episode = Html.of(run / "t-0001-r1.html")
+    assert "agreed reused: answered before, in turn 1 , 2026-12-01" in episode.words and "#t-1" in episode.links
+    assert f"reused: answered before, in the earlier run {builder.ARCHIVED} , trial aaaaaaaaaaaa , turn 4" in episode.words
+    assert episode.words.count("answers disagree") == 1
+    page = Html.of(run / "index.html").words
+    assert "Policy archive : 2 of 86 questions got an answer that had been given before" in page
+    assert f"{builder.ARCHIVED} statement bbbbbbbbbbbbbbbb… archive 1 1 1 $0.00007" in page
+    assert "this run run 1 1 0" in page and "conditional on the reuse policy" in page
+    assert "The same, had nothing been reused" in page
+    for name in ("index.html", "stability.html"):
+        assert "conditional on the reuse policy" in Html.of(out / "e/1.1" / name).words
+    reused = [row for row in rows(out, "turns.csv") if row["source_run"]]
+    assert [(row["turn"], row["source_turn"], row["source_policy"], row["disputed"]) for row in reused] == [
+        ("3", "4", "archive", "true"),
+        ("7", "1", "trial", "false"),
+    ]
+
+
+def test_no_word_of_reuse_where_nothing_is_reused(built: Path) -> None:
+    assert "conditional on the reuse policy" not in Html.of(built / "e/1.1/index.html").words
+    assert "Reused answers" not in Html.of(only(built, "e/1.1/runs/*-alpha-*") / "index.html").words
 
 
 def test_stability_and_subject_pages(built: Path) -> None:
