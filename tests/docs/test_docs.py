@@ -9,7 +9,7 @@ import typer.main
 from pydantic import BaseModel
 
 from deep20ray.errors import Deep20RayError
-from deep20ray_cluster import sweep
+from deep20ray_cluster import settings, sweep
 from deep20ray_cluster.cli import app
 from deep20ray_publisher.cli import app as publisher_app
 
@@ -20,7 +20,7 @@ EXIT_CODES = {0, 1, 2, 3, 4, 5, 130}
 SECTIONS: dict[str, tuple[type[BaseModel]]] = {
     "`[sweep]`": (sweep.SweepHead,),
     "`[accounts.NAME]`": (sweep.Account,),
-    "`[search]`": (sweep.Search,),
+    "`[search]`": (settings.Search,),
     "`[support.oracle]`": (sweep.Model,),
     "`[[models]]`": (sweep.Contestant,),
     '`[prices."MODEL"]`': (sweep.Price,),
