@@ -162,8 +162,8 @@ def _fault(status: int, codes: tuple[str, ...], error: object, wait: float | Non
 
 
 _ADVICE = {
-    400: "check the model's settings: effort, temperature, send_seed, and output_limit_field for servers that know max_tokens alone",
-    404: "check the model's name, and that base_url ends with the version path and nothing after it",
+    400: "check effort, temperature, send_seed and output_limit_field",
+    404: "check the model's name, and that base_url ends with the version path",
 }
 
 
