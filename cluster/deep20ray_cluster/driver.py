@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import deep20ray_cohorts
@@ -93,7 +93,9 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
     archive = None
     if sweep.sweep.reuse is ReusePolicy.ARCHIVE:
         subjects = {subject.trusted.digest for subject in cohort.subjects}
-        archive = read_archive(sweep.sweep, base, terms_of(plan), subjects, datetime.fromisoformat(plan.created_at))
+        # The plan's time is a whole second; what was signed within it is earlier all the same.
+        now = datetime.fromisoformat(plan.created_at) + timedelta(milliseconds=999)
+        archive = read_archive(sweep.sweep, base, terms_of(plan), subjects, now)
         plan = with_archive(plan, archive_of(archive))
     credentials = credentials_of(sweep, options.environ, here=options.address is None)
     folder = make_folder(out)
