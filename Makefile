@@ -12,6 +12,8 @@ UV ?= $(shell uv --version >/dev/null 2>&1 && echo uv)
 AIMOCK := .tools/node_modules/@copilotkit/aimock/dist/cli.js
 LLMOCK := .tools/llmock/bin/llmock
 DEMO := demo
+# Tests in this many processes, each with a Ray of its own; many wait more than they work.
+JOBS ?= 3
 RECORDED_TESTS := $(wildcard tests/actors/test_*recorded*.py) tests/actors/test_dialects_wire.py tests/actors/test_paused.py
 
 # A local Ray must not probe or report anything; the driver sets the same for itself.
@@ -100,10 +102,11 @@ format: setup
 	$(BIN)/ruff format .
 
 test: setup
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(JOBS) --dist loadfile
 
 test-full: setup tools
-	$(BIN)/pytest -m 'full or not full'
+	$(BIN)/pytest -m 'not full' -n $(JOBS) --dist loadfile
+	$(BIN)/pytest -m full
 	$(MAKE) test-pythons
 
 # Everything that talks to servers by others, or replays what real ones said; -ra says what was skipped, and why.
