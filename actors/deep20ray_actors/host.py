@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from deep20ray.answers import Role
-from deep20ray.canonical import digest_of
 from deep20ray_actors import credentials
 from deep20ray_actors.config import CredentialRef, FetchConfig, NativeSearch, RouteConfig, SearchConfig
 from deep20ray_actors.errors import CredentialUnusable, RouteRefused
@@ -38,6 +37,7 @@ from deep20ray_actors.providers.standing import seen_of
 from deep20ray_actors.providers.transport import HttpTransport, Trail, Way
 from deep20ray_actors.providers.usage import summed
 from deep20ray_actors.providers.wire import Reading, WireReply
+from deep20ray_actors.requests import pages_digest
 from deep20ray_actors.search.backends import BACKENDS
 from deep20ray_actors.search.pages import PageFetcher
 
@@ -268,7 +268,7 @@ class RoleHost:
     async def _pages(self, message: PagesMessage, config: FetchConfig, trail: Trail) -> Reading:
         if self._fetcher is None:
             self._fetcher = PageFetcher()
-        trail.request_digest = digest_of({"method": "GET", "urls": list(message.urls)})
+        trail.request_digest = pages_digest(message)
         trail.tries = 1
         pages = await self._fetcher.fetch(message.urls, config)
         read = sum(page.problem is None for page in pages)

@@ -11,6 +11,7 @@ Deep20RayError
     ├── SignatureRefused    no valid signature by a key that may sign this run
     ├── StatementRefused    signed bytes that are no statement of this kind, or name another run
     ├── ContentRefused      a file that isn't the signed one
+    ├── ArchiveRefused      a private archive that isn't the one that the statement commits to
     ├── TableRefused        Arrow bytes outside the one accepted form
     └── RecordRefused       tables that contradict each other, the statement or the rules of the game
 """
@@ -54,6 +55,10 @@ class StatementRefused(VerificationError):
 
 class ContentRefused(VerificationError):
     """A file that isn't the signed one."""
+
+
+class ArchiveRefused(VerificationError):
+    """A private archive that isn't the one that the statement commits to."""
 
 
 class TableRefused(VerificationError):

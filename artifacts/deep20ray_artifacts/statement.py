@@ -25,6 +25,8 @@ SCORING: Final = "average-then-average-v1"
 """``deep20ray.score.METHOD``, not imported: it would load scipy into everything that signs or verifies."""
 FILE_NAMES: Final = tuple(sorted([*(f"{name}.arrow" for name in TABLES), PLAN_NAME]))
 """Every file of a run but the statement or attestation over them: a closed list per artifact schema version."""
+PRIVATE_NAMES: Final = ("events.jsonl", "routes.json")
+"""Every file of a run's private archive: all that was journalled, line by line, and how each role was called, prompt texts included."""
 
 RUN_ID: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[a-z0-9-]{1,64}-[0-9a-f]{12}")
 
@@ -92,6 +94,14 @@ class Producer(_Strict):
     version: Name
 
 
+class PrivateFile(_Strict):
+    """One file of the private archive: what the producer commits to, and may later show or delete."""
+
+    name: Name
+    bytes: Count
+    sha256: Sha256
+
+
 class RunFacts(_Strict):
     """What a sealer knows about a run beyond its files. ``completed_at`` is the last terminal event; null unless complete."""
 
@@ -103,7 +113,7 @@ class RunFacts(_Strict):
     policy: Name
     plan_sha256: Sha256
     journal: Journal
-    private_sha256: Sha256
+    private: Annotated[tuple[PrivateFile, ...], _LIST]
     model: Model
     run_seed: Name
     limits: RunLimits
@@ -116,6 +126,12 @@ class RunFacts(_Strict):
     def _complete_has_a_time(self) -> Self:
         if (self.completed_at is None) is (self.status == "complete"):
             raise ValueError("completed_at is given for complete runs and no others")
+        return self
+
+    @model_validator(mode="after")
+    def _private_files_are_the_closed_list(self) -> Self:
+        if tuple(file.name for file in self.private) != PRIVATE_NAMES:
+            raise ValueError(f"private must list exactly, in order: {', '.join(PRIVATE_NAMES)}")
         return self
 
 

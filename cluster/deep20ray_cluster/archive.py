@@ -19,7 +19,7 @@ from deep20ray.reuse import ADJUDICATORS, Adjudicator, Terms, answer_key
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.schemas import ADJUDICATION_CALLS
 from deep20ray_artifacts.statement import time_text
-from deep20ray_artifacts.verify import VerifiedRun, verify_run
+from deep20ray_artifacts.verify import SealedRun, VerifiedRun, verify_run
 from deep20ray_cluster.errors import OutputError, SweepError
 from deep20ray_cluster.prices import total
 from deep20ray_cluster.reuse import FACTS, Archive, ArchivedRun, Record, Source
@@ -50,7 +50,7 @@ def read_archive(head: SweepHead, base: Path, terms: Terms, subjects: Collection
         run_id = run.statement.predicate.run_id
         if run_id in runs:
             raise SweepError(f"sweep.reuse_archive: run {run_id} is named twice; name it once")
-        theirs = _terms(run, path)
+        theirs = terms_of_run(run, path)
         differs = list(_differences(terms.parts, theirs.parts))
         found = [] if differs else list(_answers(run, theirs, subjects, cutoff))
         answers += found
@@ -85,8 +85,8 @@ def _record(answer: Mapping[str, Any]) -> Record:
     return Record(source, Token(answer["token"]), canonical(answer["facts"]), answer["cost_microusd"], archived=True)
 
 
-def _terms(run: VerifiedRun, path: str) -> Terms:
-    """A verified run's own terms."""
+def terms_of_run(run: SealedRun, path: str) -> Terms:
+    """A checked run's own terms. Raises SweepError where its plan doesn't say how it searched."""
     predicate, plan = run.statement.predicate, json.loads(run.plan)
     if not isinstance(plan.get("search"), dict):
         raise SweepError(f"sweep.reuse_archive: {path}: its plan doesn't say how it searched; leave the run out")

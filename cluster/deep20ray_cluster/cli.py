@@ -1,6 +1,6 @@
 """The command line. Data goes to stdout, narration to stderr; every error is one line and an exit code.
 
-The base commands (keys, sign, verify) work without Ray or an HTTP client installed; what plays games is imported when it is used.
+The base commands (keys, sign, verify, audit, archive) work without Ray or an HTTP client installed; what plays games is imported when it is used.
 """
 
 import json
@@ -8,7 +8,6 @@ import os
 import sys
 from dataclasses import asdict, dataclass
 from importlib import resources
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +16,8 @@ from typer.core import TyperGroup
 
 import deep20ray
 from deep20ray.errors import Deep20RayError, UsageError
+from deep20ray_cluster import checking
+from deep20ray_cluster.console import complain, line, needs_run_extra
 
 if TYPE_CHECKING:
     from deep20ray_cluster.driver import Done, Options
@@ -60,6 +61,8 @@ keys_app = typer.Typer(help="Signing keys.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 reuse_app = typer.Typer(help="Reused answers.", no_args_is_help=True)
 app.add_typer(reuse_app, name="reuse")
+app.add_typer(checking.archive_app, name="archive")
+app.command("audit")(checking.audit)
 
 OutFolder = Annotated[Path, typer.Option("--out", help="The sweep's folder; it must not hold a sweep yet.")]
 SweepDir = Annotated[Path, typer.Argument(help="The folder that `run` wrote.")]
@@ -94,7 +97,7 @@ def run(
     json_: Json = False,
 ) -> None:
     """Plan a sweep, play it, and seal its runs."""
-    _needs_run_extra()
+    needs_run_extra()
     from deep20ray_cluster import driver
 
     settings, text, base = _sweep(sweep)
@@ -111,7 +114,7 @@ def preflight(
 
     The calls cost what they cost. Ends with 2 if something must be corrected, with 3 if another try may help.
     """
-    _needs_run_extra()
+    needs_run_extra()
     from deep20ray_cluster.preflight import preflight as try_out
 
     settings, _, base = _sweep(sweep)
@@ -121,9 +124,9 @@ def preflight(
         print(json.dumps({"checks": [asdict(check) for check in report.checks]}))
     else:
         for check in report.checks:
-            print(f"{check.state:6}", _line(f"{check.what}{f' ({check.account})' if check.account else ''}: {check.detail}"))
+            print(f"{check.state:6}", line(f"{check.what}{f' ({check.account})' if check.account else ''}: {check.detail}"))
     if report.exit_code:
-        _complain(f"{report.failures} of {len(report.checks)} checks failed; the sweep would stop on them")
+        complain(f"{report.failures} of {len(report.checks)} checks failed; the sweep would stop on them")
         raise typer.Exit(report.exit_code)
 
 
@@ -132,7 +135,7 @@ def resume(
     folder: SweepDir, address: Address = None, results: Results = None, progress: ProgressMode = "auto", json_: Json = False
 ) -> None:
     """Go on with a sweep that was stopped or killed; nothing that was paid for is paid for again."""
-    _needs_run_extra()
+    needs_run_extra()
     from deep20ray_cluster import driver
 
     _report(driver.resume(folder, _options(address, progress, results)), json_)
@@ -146,7 +149,7 @@ def repair(
 
     A trial has three attempts, the first one included. A run whose trials have used them up is sealed as incomplete and stays so.
     """
-    _needs_run_extra()
+    needs_run_extra()
     from deep20ray_cluster import driver
 
     _report(driver.resume(folder, _options(address, progress, results), repair=True), json_)
@@ -209,7 +212,7 @@ def keys_new(
 @reuse_app.command("explain")
 def reuse_explain(folder: SweepDir, json_: Json = False) -> None:
     """Show, question by question, which answers were reused, where they came from, and why others were not."""
-    _needs_run_extra()
+    needs_run_extra()
     from deep20ray_cluster.driver import load_plan
     from deep20ray_cluster.explain import explain, lines
     from deep20ray_cluster.folder import open_folder
@@ -221,7 +224,7 @@ def reuse_explain(folder: SweepDir, json_: Json = False) -> None:
         print(json.dumps(found))
     else:
         for text in lines(found):
-            print(" " * (len(text) - len(text.lstrip())) + _line(text))
+            print(" " * (len(text) - len(text.lstrip())) + line(text))
 
 
 def main() -> int:
@@ -230,23 +233,14 @@ def main() -> int:
     try:
         app(obj=settings)
     except Deep20RayError as error:
-        _complain(str(error))
+        complain(str(error))
         return error.exit_code
     except Exception as error:  # the last boundary: a user gets one line
         if settings.debug:
             raise
-        _complain(f"internal error: {type(error).__name__}: {error}; `deep20ray --debug ...` shows where, please report it")
+        complain(f"internal error: {type(error).__name__}: {error}; `deep20ray --debug ...` shows where, please report it")
         return 1
     return 0
-
-
-def _complain(text: str) -> None:
-    print(f"deep20ray: {_line(text)}", file=sys.stderr)
-
-
-def _line(text: str) -> str:
-    """One line, whatever a name or a message in it holds."""
-    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def _sweep(path: Path | None) -> "tuple[Sweep, str, Path]":
@@ -257,12 +251,6 @@ def _sweep(path: Path | None) -> "tuple[Sweep, str, Path]":
         return *read_sweep(path), path.parent
     text = resources.files("deep20ray_cluster").joinpath("demo.toml").read_text(encoding="utf-8")
     return parse_sweep(text, "the demo sweep"), text, Path.cwd()
-
-
-def _needs_run_extra() -> None:
-    missing = [name for name in ("ray", "httpx", "httpx_aiohttp", "psutil", "genai_prices") if find_spec(name) is None]
-    if missing:
-        raise UsageError(f"{missing[0]} is not installed here, and playing needs it: pip install 'deep20ray[run]'")
 
 
 def _options(address: str | None, progress: str, results: str | None = None) -> "Options":
@@ -292,16 +280,16 @@ def _report(done: "Done", json_: bool) -> None:
         for path in done.sealed:
             print(path)
     if done.given_up:
-        _complain(f"{done.given_up} trials ended by infrastructure in every attempt they had; their runs are sealed as incomplete")
+        complain(f"{done.given_up} trials ended by infrastructure in every attempt they had; their runs are sealed as incomplete")
     if done.uncopied:
-        _complain(done.uncopied)
+        complain(done.uncopied)
     if not done.owed:
         if done.given_up or done.uncopied:
             raise typer.Exit(3)
         return
     if done.budget and not done.interrupted and done.stopped in (None, done.budget):
         how = f"raise max_cost_usd in {done.folder.sweep_file}, then `deep20ray resume {done.folder.root}`"
-        _complain(f"{done.budget}; {done.owed} trials are owed: {how}")
+        complain(f"{done.budget}; {done.owed} trials are owed: {how}")
         raise typer.Exit(5)
     verb = "resume"
     if done.interrupted:
@@ -311,7 +299,7 @@ def _report(done: "Done", json_: bool) -> None:
         verb = "repair" if done.failed else "resume"
     else:
         why, verb = "some trials ended by infrastructure", "repair"
-    _complain(f"{why}; {done.owed} trials are owed, go on with `deep20ray {verb} {done.folder.root}`")
+    complain(f"{why}; {done.owed} trials are owed, go on with `deep20ray {verb} {done.folder.root}`")
     raise typer.Exit(130 if done.interrupted else 3)
 
 

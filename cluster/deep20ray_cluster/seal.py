@@ -5,17 +5,17 @@ trial is scored or has used up its attempts.
 """
 
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from deep20ray.canonical import Digest, canonical, sha256
+from deep20ray.canonical import canonical
 from deep20ray_artifacts import statement, tables
 from deep20ray_artifacts.errors import WriteFailed
 from deep20ray_artifacts.files import sync_folder, write_atomic
+from deep20ray_artifacts.private import EVENTS, ROUTES, write_private
 from deep20ray_artifacts.schemas import TABLES
 from deep20ray_cluster.errors import SealFailed
 from deep20ray_cluster.folder import SweepFolder
@@ -23,9 +23,9 @@ from deep20ray_cluster.journal import Event, Journal, chain_of
 from deep20ray_cluster.memory import Memory
 from deep20ray_cluster.owner import disputed_turns
 from deep20ray_cluster.plan import Plan, PlannedRun, TrialKey
+from deep20ray_cluster.recorded import recorded_routes
 from deep20ray_cluster.rows import run_rows
 
-_PRIVATE = pa.schema([pa.field("seq", pa.int64(), nullable=False), pa.field("event", pa.string(), nullable=False)])
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -43,7 +43,7 @@ def seal_run(plan: Plan, run: PlannedRun, folder: SweepFolder, journal: Journal,
     events = list(journal.events(run.id))
     temporary = target.with_name(f".{run.id}.part")
     try:
-        private = _write_private(folder.private(run.id), events)
+        private = write_private(folder.private(run.id), private_files(plan, run, events))
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         _write_public(plan, run, events, disputed_turns(plan, run.id, journal.events()), private, temporary)
@@ -60,7 +60,12 @@ def seal_run(plan: Plan, run: PlannedRun, folder: SweepFolder, journal: Journal,
 
 
 def _write_public(
-    plan: Plan, run: PlannedRun, events: list[Event], disputed: Collection[tuple[str, int]], private: Digest, folder: Path
+    plan: Plan,
+    run: PlannedRun,
+    events: list[Event],
+    disputed: Collection[tuple[str, int]],
+    private: tuple[statement.PrivateFile, ...],
+    folder: Path,
 ) -> None:
     digests, head = chain_of(events)
     rows: dict[str, list[dict[str, Any]]] = dict(run_rows(plan, run, events, disputed))
@@ -78,7 +83,7 @@ def _write_public(
         policy=row["policy"],
         plan_sha256=row["plan_sha256"],
         journal=statement.Journal(events=len(events), head=head),
-        private_sha256=private,
+        private=private,
         model=statement.Model(
             id=run.contestant.id, provider=plan.sweep.accounts[run.contestant.account].kind, requested=run.contestant.model
         ),
@@ -97,31 +102,10 @@ def _write_public(
     write_atomic(folder / "statement.json", statement.build_statement(facts, files))
 
 
-def _write_private(folder: Path, events: list[Event]) -> Digest:
-    """The run's events in full, readable by their owner alone. Returns the file's digest."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    texts = [
-        canonical(
-            {
-                "kind": e.kind,
-                "trial": e.trial,
-                "attempt": e.attempt,
-                "turn": e.turn,
-                "call": e.call,
-                "ask": e.ask,
-                "at": e.at,
-                "body": e.body,
-            }
-        ).decode()
-        for e in events
-    ]
-    table = pa.table({"seq": pa.array(range(1, len(texts) + 1), pa.int64()), "event": pa.array(texts, pa.string())}, schema=_PRIVATE)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, _PRIVATE) as writer:
-        writer.write_table(table)
-    data = sink.getvalue().to_pybytes()
-    write_atomic(folder / "private.arrow", data, 0o600)
-    return sha256(data)
+def private_files(plan: Plan, run: PlannedRun, events: Sequence[Event]) -> dict[str, bytes]:
+    """The files of a run's private archive: its events in full, and how each role was called."""
+    lines = [canonical(asdict(event)) + b"\n" for event in events]
+    return {EVENTS: b"".join(lines), ROUTES: canonical(recorded_routes(plan, run))}
 
 
 def _time(milliseconds: int) -> str:

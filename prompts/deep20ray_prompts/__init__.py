@@ -85,10 +85,15 @@ def compose(entry: IndexEntry) -> Prompt:
     guide = _text(entry.guide) if entry.guide else None
     reminder = _text(entry.reminder) if entry.reminder else None
     queries = "\n\n".join(_text(part) for part in entry.queries) if entry.queries else None
+    digest = texts_digest(system, guide, reminder, queries)
+    return Prompt(entry.role, entry.edition, entry.policy, entry.revision, system, guide, reminder, digest, queries)
+
+
+def texts_digest(system: str, guide: str | None, reminder: str | None, queries: str | None) -> str:
+    """The digest of a prompt's texts; see ``Prompt``."""
     texts = {"guide": guide, "reminder": reminder, "system": system, **({"queries": queries} if queries else {})}
     canonical = json.dumps(texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    digest = hashlib.sha256(canonical.encode()).hexdigest()
-    return Prompt(entry.role, entry.edition, entry.policy, entry.revision, system, guide, reminder, digest, queries)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def _text(name: str) -> str:

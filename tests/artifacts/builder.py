@@ -27,7 +27,7 @@ from deep20ray_artifacts.chain import head_of
 from deep20ray_artifacts.schemas import ADJUDICATION_CALLS, TABLES, schema_digest
 from deep20ray_artifacts.signing import load_private, sign_payload, sign_run
 from deep20ray_artifacts.sources import source_rows
-from deep20ray_artifacts.statement import Journal, Model, RunFacts, RunLimits, build_statement, time_text
+from deep20ray_artifacts.statement import PRIVATE_NAMES, Journal, Model, PrivateFile, RunFacts, RunLimits, build_statement, time_text
 from deep20ray_artifacts.tables import ARROW_MEDIA_TYPE, FileEntry, build_table, write_plan, write_table
 from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME
 
@@ -218,7 +218,7 @@ def draft(
         "policy": policy or str(rules.policies[0]),
         "plan_sha256": sha256(plan),
         "journal": Journal(events=7, head=head_of(row["event_sha256"] for row in rows["chain"])),
-        "private_sha256": digest_of("private"),
+        "private": [PrivateFile(name=name, bytes=1, sha256=digest_of(name)) for name in PRIVATE_NAMES],
         "model": Model(id=model_id, provider="openai-chat", requested=f"{model_id}-2026"),
         "run_seed": run_seed,
         "limits": RunLimits(questions=rules.question_limit, failure_score=rules.failure_score, rounds=rounds, subjects=len(scripts)),
