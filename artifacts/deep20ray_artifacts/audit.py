@@ -138,7 +138,7 @@ def audit_run(run: SealedRun, archive: Mapping[CallId, Recomputed] | None = None
         archive: what the private archive gives, call by call; None without it.
     """
     rows = {name: run.tables[name].to_pylist() for name in ("run", "roles", "subjects", "trials", "turns", "evidence", "audits")}
-    expected = _Expected.of(rows, run.plan)
+    expected = Expected.of(rows, run.plan)
     counts = {str(role): RoleCounts() for role in Role}
     findings: list[Finding] = []
     kept: set[tuple[str, int, str]] = set()
@@ -175,7 +175,7 @@ def is_tool(call: str) -> bool:
     return call.partition("-")[0] in _TOOLS
 
 
-def _faults(row: Row, expected: "_Expected", archive: Mapping[CallId, Recomputed] | None) -> Iterator[Fault]:
+def _faults(row: Row, expected: "Expected", archive: Mapping[CallId, Recomputed] | None) -> Iterator[Fault]:
     """What is wrong with one call's row."""
     public = expected.messages.get((row["trial_id"], row["turn"], row["call"]))
     if public is None:
@@ -206,7 +206,7 @@ _Place = tuple[str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Expected:
+class Expected:
     """Every call that may stand in a run's audits, by (trial, turn, call), with its message's digest where what is public gives it."""
 
     roles: Mapping[str, Row]
@@ -214,7 +214,7 @@ class _Expected:
     required: Sequence[_Place]
 
     @classmethod
-    def of(cls, rows: Mapping[str, Sequence[Row]], plan: bytes) -> "_Expected":
+    def of(cls, rows: Mapping[str, Sequence[Row]], plan: bytes) -> "Expected":
         """From the tables."""
         search = _Search.of(rows["run"][0], plan)
         subjects = {row["subject_id"]: row for row in rows["subjects"]}

@@ -1,6 +1,7 @@
 """The command line. Data goes to stdout, narration to stderr; every error is one line and an exit code.
 
-The base commands (keys, sign, verify, audit, archive) work without Ray or an HTTP client installed; what plays games is imported when it is used.
+The base commands (keys, sign, verify, audit, archive) work without Ray or an HTTP client installed; what plays games is imported when
+it is used.
 """
 
 import json

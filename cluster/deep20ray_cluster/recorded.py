@@ -13,6 +13,7 @@ from deep20ray_actors.config import Dialect, LiteralCredential, RouteConfig
 from deep20ray_artifacts.errors import ArchiveRefused
 from deep20ray_cluster.plan import Plan, PlannedRun
 from deep20ray_cluster.routes import guesser_route, routes_of
+from deep20ray_cluster.sweep import SUPPORT_ROLES
 from deep20ray_prompts import texts_digest
 
 _ROUTE = TypeAdapter(RouteConfig)
@@ -43,9 +44,7 @@ def read_routes(data: bytes, plan: Mapping[str, Any], run_id: str) -> dict[Role,
         given = json.loads(data)
         routes = {role: _ROUTE.validate_python(given[role.value]) for role in Role}
         planned = next(entry["guesser"] for entry in plan["runs"] if entry["run_id"] == run_id)
-        entries: dict[Role, Any] = {Role.GUESSER: planned} | {
-            role: plan["support"][role.value] for role in Role if role is not Role.GUESSER
-        }
+        entries = {Role.GUESSER: planned} | {role: plan["support"][role.value] for role in SUPPORT_ROLES}
         keyed = plan["search"]["keyless"] is False
         for role, route in routes.items():
             _check(role, route, entries[role])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from deep20ray.canonical import Digest, sha256
 from deep20ray_artifacts import dsse
+from deep20ray_artifacts.audit import AuditReport, Fault, audit_run
 from deep20ray_artifacts.errors import ContentRefused
 from deep20ray_artifacts.folder import opened
 from deep20ray_artifacts.keys import TrustedKey
@@ -29,6 +30,8 @@ class Entry:
     keyid: Digest
     throwaway: bool
     statement_sha256: Digest
+    audit: AuditReport
+    """What was computed again of what every role was sent, from the run's public tables."""
     files: Mapping[str, bytes]
     """Every file of the run's folder, the attestation included, by name."""
 
@@ -70,7 +73,7 @@ def load(folders: Sequence[Path], keys: Sequence[TrustedKey]) -> tuple[Entry, ..
 
     Raises:
         VerificationError: the first run that doesn't verify.
-        CatalogRefused: one run found twice.
+        CatalogRefused: one run found twice, or one whose audits contradict what it publishes.
         InputMissing: as ``discover``.
     """
     entries: dict[str, Entry] = {}
@@ -91,8 +94,22 @@ def _entry(path: Path, keys: Sequence[TrustedKey]) -> Entry:
         keyid=verified.keyid,
         throwaway=throwaway,
         statement_sha256=verified.statement_sha256,
+        audit=_audited(verified),
         files=dict(_files(path, verified, keys)),
     )
+
+
+def _audited(verified: VerifiedRun) -> AuditReport:
+    """The audit of a run, computed here and now. A record that contradicts itself is as invalid as a broken signature.
+
+    Raises:
+        CatalogRefused: naming the first call that was sent what it may not have seen.
+    """
+    report = audit_run(verified)
+    if report.contradicted:
+        first = next(finding for finding in report.findings if finding.fault is not Fault.MISSING)
+        raise CatalogRefused(f"run {report.run_id}: {first.line} ({report.total.wrong} such calls); `deep20ray audit` shows all of them")
+    return report
 
 
 def _files(path: Path, verified: VerifiedRun, keys: Sequence[TrustedKey]) -> Iterator[tuple[str, bytes]]:

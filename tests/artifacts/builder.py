@@ -23,6 +23,7 @@ from deep20ray.editions import edition as edition_of
 from deep20ray.game import Ended, Game
 from deep20ray.seeds import trial_id, variation_token
 from deep20ray.subjects import Cohort, Subject, TrustedSubject, protocol_version
+from deep20ray_artifacts.audit import Expected
 from deep20ray_artifacts.chain import head_of
 from deep20ray_artifacts.schemas import ADJUDICATION_CALLS, TABLES, schema_digest
 from deep20ray_artifacts.signing import load_private, sign_payload, sign_run
@@ -123,9 +124,21 @@ class RunDraft:
 
 def sealed_run(root: Path, key_path: Path, **parameters: Any) -> Path:
     """A signed run folder; ``parameters`` as for ``draft``."""
-    folder = draft(**parameters).seal(root)
+    folder = recorded(draft(**parameters)).seal(root)
     sign_run(folder, key_path)
     return folder
+
+
+def recorded(run: RunDraft) -> RunDraft:
+    """The draft with the message digests that its rows give, where a test hasn't put in others; to be called last."""
+    full = {name: build_table(name, rows).to_pylist() for name, rows in run.rows.items()}
+    messages = Expected.of(full, run.plan).messages
+    for row in run.rows["audits"]:
+        if row["message_sha256"] == UNRECORDED:
+            place = (row["trial_id"], row["turn"], row["call"])
+            public = messages.get(place)
+            row["message_sha256"] = public if isinstance(public, str) else digest_of(place)
+    return run
 
 
 def reuse(run: RunDraft, turn: int, source: int | Mapping[str, Any], policy: str = "sweep") -> None:
@@ -147,14 +160,16 @@ def reuse(run: RunDraft, turn: int, source: int | Mapping[str, Any], policy: str
     row |= {f"source_{name}": value for name, value in source.items()}
     trial = next(each for each in rows["trials"] if each["trial_id"] == place[0])
     hits = [each for each in rows["turns"] if each["trial_id"] == place[0] and each.get("source_run")]
-    answering = _answering(rows["usage"], place[0])["adjudication_cost_microusd"]
-    trial |= {"reused_answers": len(hits), "adjudication_cost_microusd": answering}
-    trial["fresh_adjudication_cost_microusd"] = answering + sum(each["source_cost_microusd"] for each in hits)
+    fresh = answering(rows["usage"], place[0])["adjudication_cost_microusd"]
+    trial |= {"reused_answers": len(hits), "adjudication_cost_microusd": fresh}
+    trial["fresh_adjudication_cost_microusd"] = fresh + sum(each["source_cost_microusd"] for each in hits)
     rows["run"][0]["reuse_policy"] = policy
     rows["sources"] = source_rows(rows["turns"], {ARCHIVED: digest_of("archived")})
 
 
 ANSWERED = ("oracle", "oracle_basis", "reviewer", "reviewer_basis", "judge", "judge_basis")
+UNRECORDED = "0" * 64
+"""A message's digest that ``recorded`` fills in."""
 ARCHIVED = "20261101T093000Z-model-z-0123456789ab"
 """The run id of an archived run."""
 
@@ -207,7 +222,7 @@ def draft(
             "variation": variation_token(run_seed, round_),
         }
         clock = _Clock(started + timedelta(minutes=index - 1), started + timedelta(minutes=index))
-        _play(rows, rules, subject.category, identity, scripts[subject.id][round_ - 1], clock, cost_microusd)
+        _play(rows, rules, subject.category, identity, scripts[subject.id][round_ - 1], clock, cost_microusd, model_id)
     rows["chain"] = [{"seq": n, "event_sha256": digest_of({"event": n, "run": model_id})} for n in range(1, 8)]
     facts = {
         "run_id": f"{completed_at:%Y%m%dT%H%M%SZ}-{model_id}-{digest_of([model_id, run_seed, time_text(completed_at)])[:12]}",
@@ -255,7 +270,14 @@ def _to_score(rules: Edition, score: int) -> tuple[Move, ...]:
 
 
 def _play(
-    rows: dict[str, Rows], rules: Edition, category: str, identity: dict[str, Any], script: Sequence[Move], clock: _Clock, cost: int | None
+    rows: dict[str, Rows],
+    rules: Edition,
+    category: str,
+    identity: dict[str, Any],
+    script: Sequence[Move],
+    clock: _Clock,
+    cost: int | None,
+    model_id: str,
 ) -> None:
     """Adds one scored trial: its row, its turns, and what hangs on them."""
     started = clock.now
@@ -279,7 +301,7 @@ def _play(
             )
         for call in _calls(move):
             common = {**key, "attempt": 1, "call": call, "ask": 0, "state": "terminal"}
-            rows["audits"].append(common | _audit(common))
+            rows["audits"].append(common | _audit(common, model_id))
             rows["usage"].append(
                 common | {"input_fresh": 300, "output_visible": 20, "searches": int(call == "search"), "pages": 0, "cost_microusd": 40}
             )
@@ -300,13 +322,13 @@ def _play(
             "completed_at": clock.end,
             "cost_microusd": cost,
             "guesser_cost_microusd": None if cost is None else cost // 3,
-            **_answering(rows["usage"], identity["trial_id"]),
+            **answering(rows["usage"], identity["trial_id"]),
             "duration_ms": 60_000,
         }
     )
 
 
-def _answering(usage: Rows, trial: str) -> dict[str, int]:
+def answering(usage: Rows, trial: str) -> dict[str, int]:
     """What answering questions cost in a trial that reuses nothing."""
     cost = sum(row["cost_microusd"] for row in usage if row["trial_id"] == trial and row["call"] in ADJUDICATION_CALLS)
     return {"reused_answers": 0, "adjudication_cost_microusd": cost, "fresh_adjudication_cost_microusd": cost}
@@ -368,15 +390,15 @@ def _evidence(number: int, moment: datetime) -> dict[str, Any]:
     }
 
 
-def _audit(call: dict[str, Any]) -> dict[str, Any]:
+def _audit(call: dict[str, Any], model_id: str) -> dict[str, Any]:
     search = call["call"] == "search"
     return {
         "prompt_revision": None if search else f"{call['call']}-1.1-r1",
-        "prompt_sha256": None if search else digest_of(call["call"]),
-        "message_sha256": digest_of([call["trial_id"], call["turn"], call["call"]]),
+        "prompt_sha256": None if search else digest_of(f"prompt {call['call']}"),
+        "message_sha256": UNRECORDED,
         "request_sha256": digest_of([call["trial_id"], call["turn"], call["call"], "request"]),
-        "requested_model": None if search else "model",
-        "served_model": None if search else "model-2026",
+        "requested_model": None if search else _model_of(call["call"], model_id),
+        "served_model": None if search else _model_of(call["call"], model_id),
         "seed_sent": not search,
         "outcome": "found" if search else "completed",
         "wire_tries": 1,
@@ -401,8 +423,12 @@ def _subject_row(subject: Subject) -> dict[str, Any]:
     }
 
 
+def _model_of(role: str, model_id: str) -> str:
+    return f"{model_id}-2026" if role == Role.GUESSER else f"support-{role}"
+
+
 def _role_row(role: Role, model_id: str) -> dict[str, Any]:
-    model = f"{model_id}-2026" if role is Role.GUESSER else f"support-{role}"
+    model = _model_of(role, model_id)
     return {
         "role": role,
         "provider": "openai-chat",

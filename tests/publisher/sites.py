@@ -58,7 +58,7 @@ class World:
 
     def add_draft(self, draft: builder.RunDraft) -> Path:
         """Seals and signs a draft that a test has changed."""
-        folder = draft.seal(self.runs)
+        folder = builder.recorded(draft).seal(self.runs)
         sign_run(folder, self.key.private)
         return folder
 
