@@ -56,6 +56,8 @@ class Played:
     authorizations: tuple[tuple[str, str | None], ...]
     journal: tuple[str, ...]
     """Its events without their times."""
+    plan: Plan
+    events: tuple[Event, ...]
 
     def sent(self, role: str, turns: Iterable[int] | None = None) -> dict[tuple[str, int, str], list[tuple[Any, ...]]]:
         """What the role was sent, try by try, by category, turn and call."""
@@ -176,7 +178,7 @@ async def _play(world: World) -> Played:
     finally:
         await runner.cleanup()
     assert journal.events[-1].kind == "ended", journal.events[-1]
-    return Played(tuple(provider.seen), tuple(provider.authorizations), trace(journal.events))
+    return Played(tuple(provider.seen), tuple(provider.authorizations), trace(journal.events), plan, tuple(journal.events))
 
 
 def _plan(world: World, url: str) -> Plan:

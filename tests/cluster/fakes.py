@@ -1,6 +1,7 @@
 """A scripted set of roles behind the table's desk, and a journal in memory: no Ray, no HTTP, no clock."""
 
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from deep20ray.actions import Ask, Guess
@@ -11,7 +12,7 @@ from deep20ray.game import Ended
 from deep20ray.reuse import ADJUDICATORS, Adjudicator, ReusePolicy, Terms
 from deep20ray.seeds import TrialId
 from deep20ray.subjects import Subject, TrustedSubject
-from deep20ray_actors.messages import GuesserMessage, Message, ResultItem, SearchMessage
+from deep20ray_actors.messages import GuesserMessage, Message, ResultItem, SearchMessage, ToolMessage
 from deep20ray_actors.outcomes import Audit, CallResult, Completed, Found, Outcome, Usage
 from deep20ray_cluster.journal import Event
 from deep20ray_cluster.memory import Memory
@@ -90,7 +91,10 @@ class Desk:
         await before()
         self.sent.append((role, message, seed))
         outcome = self.play(role, message, seed)
-        return outcome if isinstance(outcome, Lost) else delivered(outcome)
+        if isinstance(outcome, Lost):
+            return outcome
+        asked = None if isinstance(message, ToolMessage) else role.value
+        return replace(delivered(outcome), audit=replace(audit(), requested_model=asked))
 
 
 class Killed(BaseException):

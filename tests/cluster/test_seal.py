@@ -14,6 +14,7 @@ from deep20ray_actors.outcomes import Outcome, QuotaExhausted, ServerFault
 from deep20ray_artifacts import tables
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.signing import new_key, sign_run
+from deep20ray_artifacts.statement import PRIVATE_NAMES
 from deep20ray_artifacts.verify import verify_run
 from deep20ray_cluster import seal
 from deep20ray_cluster.errors import SealFailed
@@ -49,7 +50,7 @@ def note(journal: MemoryJournal, trial: PlannedTrial, attempt: int, turn: int, k
     journal.note(Event(trial.run_id, trial.id, attempt, turn, kind, call, 0, at, body))
 
 
-async def journal_of(plan: Plan, path: Path, *, give_up: bool = False) -> Journal:
+async def journal_of(plan: Plan, path: Path, *, give_up: bool = False, desk: Any = Desk) -> Journal:
     """Four trials: one plain, one with a lost call, one repaired, one plain; with ``give_up`` the last one fails three times."""
     memory, ticks, good = MemoryJournal(), counter(), script(GAME)
 
@@ -60,10 +61,10 @@ async def journal_of(plan: Plan, path: Path, *, give_up: bool = False) -> Journa
         return int(source())
 
     first, second, third, fourth = plan.runs[0].trials
-    await play(plan, first, Desk(good), memory, tick)
+    await play(plan, first, desk(good), memory, tick)
     losses = iter([True])
     flaky: Any = lambda role, message, seed: Lost() if role is Role.ORACLE and next(losses, False) else good(role, message, seed)  # noqa: E731
-    await play(plan, second, Desk(flaky), memory, tick)
+    await play(plan, second, desk(flaky), memory, tick)
 
     def bad(role: Role, message: Any, seed: int | None) -> Outcome:
         return ServerFault("500") if role is Role.JUDGE else good(role, message, seed)
@@ -71,15 +72,15 @@ async def journal_of(plan: Plan, path: Path, *, give_up: bool = False) -> Journa
     for trial, attempts in ((third, 1), *(((fourth, 3),) if give_up else ())):
         for attempt in range(1, attempts + 1):
             with pytest.raises(Infrastructure) as failed:
-                await play(plan, trial, Desk(bad), memory, tick)
+                await play(plan, trial, desk(bad), memory, tick)
             failure = failed.value
             body = {"cause": failure.cause, "detail": "private detail"}
             note(memory, trial, attempt, failure.turn, "infrastructure", failure.call, tick(), body)
             if attempt < 3:
                 note(memory, trial, attempt + 1, 0, "attempt", "", tick(), {"of": 3})
-    await play(plan, third, Desk(good), memory, tick)
+    await play(plan, third, desk(good), memory, tick)
     if not give_up:
-        await play(plan, fourth, Desk(good), memory, tick)
+        await play(plan, fourth, desk(good), memory, tick)
     journal = Journal(path)
     await journal.append(*memory.events)
     return journal
@@ -114,8 +115,7 @@ async def test_one_journal_gives_the_same_bytes_twice(tmp_path: Path) -> None:
     assert files(first) == files(second)
     assert len(files(first)) == 14
     assert files(one.root / "private") == files(two.root / "private")
-    private = one.private(plan.runs[0].id) / "private.arrow"
-    assert private.stat().st_mode & 0o777 == 0o600
+    assert set(files(one.root / "private")) == {f"{plan.runs[0].id}/{name}" for name in PRIVATE_NAMES}
     assert sealed(plan, one, journal) == first, "sealed once"
     journal.close()
 
