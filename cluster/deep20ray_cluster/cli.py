@@ -17,6 +17,8 @@ from typer.core import TyperGroup
 
 import deep20ray
 from deep20ray.errors import Deep20RayError, UsageError
+from deep20ray_cluster.cli_authoring import cohort_app, prompts_app
+from deep20ray_cluster.terminal import complain, one_line
 
 if TYPE_CHECKING:
     from deep20ray_cluster.driver import Done, Options
@@ -26,6 +28,9 @@ EXIT_CODES = (
     "Exit codes: 0 done, 1 internal error, 2 usage or configuration, 3 incomplete but resumable, "
     "4 verification failed, 5 budget reached, 130 interrupted."
 )
+
+ENV_PREFIX = "DEEP20RAY"
+"""Of the environment's names for options, which are made of the command's and the option's name."""
 
 
 @dataclass(slots=True)
@@ -60,6 +65,8 @@ keys_app = typer.Typer(help="Signing keys.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 reuse_app = typer.Typer(help="Reused answers.", no_args_is_help=True)
 app.add_typer(reuse_app, name="reuse")
+app.add_typer(cohort_app, name="cohort")
+app.add_typer(prompts_app, name="prompts")
 
 OutFolder = Annotated[Path, typer.Option("--out", help="The sweep's folder; it must not hold a sweep yet.")]
 SweepDir = Annotated[Path, typer.Argument(help="The folder that `run` wrote.")]
@@ -121,9 +128,9 @@ def preflight(
         print(json.dumps({"checks": [asdict(check) for check in report.checks]}))
     else:
         for check in report.checks:
-            print(f"{check.state:6}", _line(f"{check.what}{f' ({check.account})' if check.account else ''}: {check.detail}"))
+            print(f"{check.state:6}", one_line(f"{check.what}{f' ({check.account})' if check.account else ''}: {check.detail}"))
     if report.exit_code:
-        _complain(f"{report.failures} of {len(report.checks)} checks failed; the sweep would stop on them")
+        complain(f"{report.failures} of {len(report.checks)} checks failed; the sweep would stop on them")
         raise typer.Exit(report.exit_code)
 
 
@@ -221,32 +228,23 @@ def reuse_explain(folder: SweepDir, json_: Json = False) -> None:
         print(json.dumps(found))
     else:
         for text in lines(found):
-            print(" " * (len(text) - len(text.lstrip())) + _line(text))
+            print(" " * (len(text) - len(text.lstrip())) + one_line(text))
 
 
 def main() -> int:
     """The ``deep20ray`` command. Returns or exits with a documented code."""
     settings = _Settings()
     try:
-        app(obj=settings)
+        app(obj=settings, auto_envvar_prefix=ENV_PREFIX)
     except Deep20RayError as error:
-        _complain(str(error))
+        complain(str(error))
         return error.exit_code
     except Exception as error:  # the last boundary: a user gets one line
         if settings.debug:
             raise
-        _complain(f"internal error: {type(error).__name__}: {error}; `deep20ray --debug ...` shows where, please report it")
+        complain(f"internal error: {type(error).__name__}: {error}; `deep20ray --debug ...` shows where, please report it")
         return 1
     return 0
-
-
-def _complain(text: str) -> None:
-    print(f"deep20ray: {_line(text)}", file=sys.stderr)
-
-
-def _line(text: str) -> str:
-    """One line, whatever a name or a message in it holds."""
-    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def _sweep(path: Path | None) -> "tuple[Sweep, str, Path]":
@@ -292,16 +290,16 @@ def _report(done: "Done", json_: bool) -> None:
         for path in done.sealed:
             print(path)
     if done.given_up:
-        _complain(f"{done.given_up} trials ended by infrastructure in every attempt they had; their runs are sealed as incomplete")
+        complain(f"{done.given_up} trials ended by infrastructure in every attempt they had; their runs are sealed as incomplete")
     if done.uncopied:
-        _complain(done.uncopied)
+        complain(done.uncopied)
     if not done.owed:
         if done.given_up or done.uncopied:
             raise typer.Exit(3)
         return
     if done.budget and not done.interrupted and done.stopped in (None, done.budget):
         how = f"raise max_cost_usd in {done.folder.sweep_file}, then `deep20ray resume {done.folder.root}`"
-        _complain(f"{done.budget}; {done.owed} trials are owed: {how}")
+        complain(f"{done.budget}; {done.owed} trials are owed: {how}")
         raise typer.Exit(5)
     verb = "resume"
     if done.interrupted:
@@ -311,7 +309,7 @@ def _report(done: "Done", json_: bool) -> None:
         verb = "repair" if done.failed else "resume"
     else:
         why, verb = "some trials ended by infrastructure", "repair"
-    _complain(f"{why}; {done.owed} trials are owed, go on with `deep20ray {verb} {done.folder.root}`")
+    complain(f"{why}; {done.owed} trials are owed, go on with `deep20ray {verb} {done.folder.root}`")
     raise typer.Exit(130 if done.interrupted else 3)
 
 
