@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.main
 from typer.core import TyperGroup
 
 import deep20ray
@@ -231,11 +232,28 @@ def reuse_explain(folder: SweepDir, json_: Json = False) -> None:
             print(" " * (len(text) - len(text.lstrip())) + one_line(text))
 
 
+def command_line() -> TyperGroup:
+    """All commands. Each says the exit codes, and each option may stand in the environment, under the command's and its own name."""
+    whole = typer.main.get_command(app)
+    assert isinstance(whole, TyperGroup)
+
+    def walk(command: Any, name: str) -> None:
+        command.epilog = EXIT_CODES
+        for each in command.params:
+            if each.param_type_name == "option" and each.expose_value:
+                each.envvar = f"{name}_{each.opts[0].lstrip('-')}".replace("-", "_").upper()
+        for inner, deeper in getattr(command, "commands", {}).items():
+            walk(deeper, f"{name}_{inner}")
+
+    walk(whole, ENV_PREFIX)
+    return whole
+
+
 def main() -> int:
     """The ``deep20ray`` command. Returns or exits with a documented code."""
     settings = _Settings()
     try:
-        app(obj=settings, auto_envvar_prefix=ENV_PREFIX)
+        command_line()(obj=settings)
     except Deep20RayError as error:
         complain(str(error))
         return error.exit_code
