@@ -25,7 +25,7 @@ export NO_UPDATE_NOTIFIER := 1
 .PHONY: help setup tools demo test test-full test-wire wire-tools test-pythons replay real-model bench lint format dist clean
 
 help:
-	@echo 'make demo            play the simulated sweep, sign, verify and build a site (sets up first)'
+	@echo 'make demo            play the simulated sweep, sign, verify, audit and build a site (sets up first)'
 	@echo 'make setup           a virtual environment in $(VENV) with everything pinned'
 	@echo 'make test            the tests; make test-full adds the long ones; make lint the checks'
 	@echo 'make test-wire       the providers against servers, packages and a model by others, which it installs (about 250 MB)'
@@ -72,9 +72,10 @@ demo: setup
 	@for run in $(DEMO)/sweep/runs/*/; do \
 	  $(BIN)/deep20ray sign "$$run" --key $(DEMO)/keys/demo.key >/dev/null; \
 	  $(BIN)/deep20ray verify "$$run" --trust $(DEMO)/keys/demo.pub; \
+	  $(BIN)/deep20ray audit "$$run" --trust $(DEMO)/keys/demo.pub --private "$(DEMO)/sweep/private/$$(basename "$$run")" >/dev/null; \
 	done
 	$(BIN)/deep20ray-publisher build $(DEMO)/sweep/runs --trust $(DEMO)/keys/demo.pub --preview --out $(DEMO)/site
-	@echo 'demo: verified; open $(DEMO)/site/index.html'
+	@echo 'demo: verified and audited; open $(DEMO)/site/index.html'
 
 replay: setup
 	@if [ -z '$(DATA)' ]; then echo 'replay: say which recordings, DATA=DIR' >&2; exit 2; fi

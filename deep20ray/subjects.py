@@ -65,12 +65,12 @@ class Cohort:
                 raise InvalidCohort(f"cohort {self.id}: subject id {subject.id} stands twice")
             ids.add(subject.id)
             for name in (subject.trusted.canonical_name, *subject.trusted.aliases):
-                owner = owners.get(_folded(name))
+                owner = owners.get(folded(name))
                 if owner == subject.id:
                     raise InvalidCohort(f"cohort {self.id}, subject {owner}: {name!r} stands twice among its names; keep one of them")
                 if owner is not None:
                     raise InvalidCohort(f"cohort {self.id}: {name!r} names both {owner} and {subject.id}; take it from one of them")
-                owners[_folded(name)] = subject.id
+                owners[folded(name)] = subject.id
 
     @property
     def digest(self) -> Digest:
@@ -103,7 +103,7 @@ def protocol_version(edition: Edition, cohort: Cohort) -> Digest:
     return digest_of({"edition": edition.digest, "cohort": cohort.identity})
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
     """Names that differ in case, spacing or Unicode form alone are the same name."""
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
 

@@ -1,7 +1,7 @@
 """The command line. Data goes to stdout, narration to stderr; every error is one line and an exit code.
 
-The base commands (keys, sign, verify, audit, archive) work without Ray or an HTTP client installed; what plays games is imported when
-it is used.
+The base commands (keys, sign, verify, audit and the like) work without Ray or an HTTP client installed; what plays games is imported
+when it is used.
 """
 
 import json
@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.main
 from typer.core import TyperGroup
 
 import deep20ray
 from deep20ray.errors import Deep20RayError, UsageError
-from deep20ray_cluster import checking
-from deep20ray_cluster.console import complain, line, needs_run_extra
+from deep20ray_cluster.cli_authoring import cohort_app, prompts_app
+from deep20ray_cluster.cli_checking import archive_app, audit
+from deep20ray_cluster.extra import needs_run_extra
+from deep20ray_cluster.terminal import complain, one_line
 
 if TYPE_CHECKING:
     from deep20ray_cluster.driver import Done, Options
@@ -28,6 +31,9 @@ EXIT_CODES = (
     "Exit codes: 0 done, 1 internal error, 2 usage or configuration, 3 incomplete but resumable, "
     "4 verification failed, 5 budget reached, 130 interrupted."
 )
+
+ENV_PREFIX = "DEEP20RAY"
+"""Of the environment's names for options, which are made of the command's and the option's name."""
 
 
 @dataclass(slots=True)
@@ -62,8 +68,10 @@ keys_app = typer.Typer(help="Signing keys.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 reuse_app = typer.Typer(help="Reused answers.", no_args_is_help=True)
 app.add_typer(reuse_app, name="reuse")
-app.add_typer(checking.archive_app, name="archive")
-app.command("audit")(checking.audit)
+app.add_typer(cohort_app, name="cohort")
+app.add_typer(prompts_app, name="prompts")
+app.add_typer(archive_app, name="archive")
+app.command("audit")(audit)
 
 OutFolder = Annotated[Path, typer.Option("--out", help="The sweep's folder; it must not hold a sweep yet.")]
 SweepDir = Annotated[Path, typer.Argument(help="The folder that `run` wrote.")]
@@ -125,7 +133,7 @@ def preflight(
         print(json.dumps({"checks": [asdict(check) for check in report.checks]}))
     else:
         for check in report.checks:
-            print(f"{check.state:6}", line(f"{check.what}{f' ({check.account})' if check.account else ''}: {check.detail}"))
+            print(f"{check.state:6}", one_line(f"{check.what}{f' ({check.account})' if check.account else ''}: {check.detail}"))
     if report.exit_code:
         complain(f"{report.failures} of {len(report.checks)} checks failed; the sweep would stop on them")
         raise typer.Exit(report.exit_code)
@@ -225,14 +233,31 @@ def reuse_explain(folder: SweepDir, json_: Json = False) -> None:
         print(json.dumps(found))
     else:
         for text in lines(found):
-            print(" " * (len(text) - len(text.lstrip())) + line(text))
+            print(" " * (len(text) - len(text.lstrip())) + one_line(text))
+
+
+def command_line() -> TyperGroup:
+    """All commands. Each says the exit codes, and each option may stand in the environment, under the command's and its own name."""
+    whole = typer.main.get_command(app)
+    assert isinstance(whole, TyperGroup)
+
+    def walk(command: Any, name: str) -> None:
+        command.epilog = EXIT_CODES
+        for each in command.params:
+            if each.param_type_name == "option" and each.expose_value:
+                each.envvar = f"{name}_{each.opts[0].lstrip('-')}".replace("-", "_").upper()
+        for inner, deeper in getattr(command, "commands", {}).items():
+            walk(deeper, f"{name}_{inner}")
+
+    walk(whole, ENV_PREFIX)
+    return whole
 
 
 def main() -> int:
     """The ``deep20ray`` command. Returns or exits with a documented code."""
     settings = _Settings()
     try:
-        app(obj=settings)
+        command_line()(obj=settings)
     except Deep20RayError as error:
         complain(str(error))
         return error.exit_code

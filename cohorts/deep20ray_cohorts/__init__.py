@@ -20,7 +20,9 @@ _DATA = resources.files(__name__).joinpath("data")
 _MAX_BYTES = 4 * 1024 * 1024
 
 
-class _Entry(BaseModel):
+class Entry(BaseModel):
+    """One subject as a file has it: its shape is right, what it says may not be."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
     id: str
     category: str
@@ -33,7 +35,7 @@ class _Entry(BaseModel):
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
     id: str
-    subjects: Annotated[tuple[_Entry, ...], Field(min_length=1, max_length=10_000)]
+    subjects: Annotated[tuple[Entry, ...], Field(min_length=1, max_length=10_000)]
 
 
 def names() -> tuple[str, ...]:
@@ -55,7 +57,7 @@ def load(name_or_path: str) -> Cohort:
     """
     if name_or_path in names():
         return _built_in(name_or_path)
-    return parse(_text(name_or_path), name_or_path)
+    return parse(_cohort_text(name_or_path), name_or_path)
 
 
 def parse(text: str, where: str) -> Cohort:
@@ -64,6 +66,28 @@ def parse(text: str, where: str) -> Cohort:
     Raises:
         InvalidCohort: as for ``load``.
     """
+    id_, entries = _entries(text, where)
+    try:
+        return Cohort(id_, tuple(_subject(entry) for entry in entries))
+    except InvalidCohort as error:
+        raise InvalidCohort(f"{where}: {error}") from None
+
+
+def read_entries(name_or_path: str) -> tuple[str, tuple[Entry, ...]]:
+    """A list's id and its entries as they stand, for those who look for faults in them: blank, doubled and clashing ones included.
+
+    Raises:
+        InvalidCohort: no such cohort; unreadable, not TOML, or of another shape.
+    """
+    text = _DATA.joinpath(f"{name_or_path}.toml").read_text(encoding="utf-8") if name_or_path in names() else _cohort_text(name_or_path)
+    return _entries(text, name_or_path)
+
+
+def _subject(entry: Entry) -> Subject:
+    return Subject(entry.id, entry.category, entry.reference, TrustedSubject(entry.canonical_name, entry.aliases, entry.description))
+
+
+def _entries(text: str, where: str) -> tuple[str, tuple[Entry, ...]]:
     try:
         file = _File.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
@@ -75,34 +99,33 @@ def parse(text: str, where: str) -> Cohort:
         place = ".".join(str(part) for part in first["loc"])
         message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
         raise InvalidCohort(f"{where}: {place}: {message}") from None
-    try:
-        return Cohort(
-            file.id,
-            tuple(
-                Subject(entry.id, entry.category, entry.reference, TrustedSubject(entry.canonical_name, entry.aliases, entry.description))
-                for entry in file.subjects
-            ),
-        )
-    except InvalidCohort as error:
-        raise InvalidCohort(f"{where}: {error}") from None
+    return file.id, file.subjects
 
 
-def _text(path: str) -> str:
+def read_text(path: str, wanted: str) -> str:
+    """The text of a file that somebody wrote; ``wanted`` says in errors what to name instead.
+
+    Raises:
+        InvalidCohort: not a file, too large, unreadable, or not UTF-8.
+    """
     if "\0" in path:
-        raise InvalidCohort(f"{path!a}: no file can have this name; name a built-in cohort ({', '.join(names())}) or a cohort file")
+        raise InvalidCohort(f"{path!a}: no file can have this name; {wanted}")
     file = Path(path)
     try:
         # A device or a pipe would be read without end.
         if file.exists() and not file.is_file():
-            raise InvalidCohort(f"{path}: not a file; name a built-in cohort ({', '.join(names())}) or a cohort file")
+            raise InvalidCohort(f"{path}: not a file; {wanted}")
         if file.stat().st_size > _MAX_BYTES:
-            raise InvalidCohort(f"{path}: larger than 4 MiB; a cohort file holds a list of subjects and nothing else")
+            raise InvalidCohort(f"{path}: larger than 4 MiB; it holds a list of subjects and nothing else")
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        known = ", ".join(names())
-        raise InvalidCohort(f"{path}: can't be read ({error.strerror}); name a built-in cohort ({known}) or a cohort file") from None
+        raise InvalidCohort(f"{path}: can't be read ({error.strerror}); {wanted}") from None
     except UnicodeDecodeError:
         raise InvalidCohort(f"{path}: not UTF-8 text; save it as UTF-8") from None
+
+
+def _cohort_text(path: str) -> str:
+    return read_text(path, f"name a built-in cohort ({', '.join(names())}) or a cohort file")
 
 
 @cache

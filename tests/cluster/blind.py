@@ -56,8 +56,8 @@ class Played:
     authorizations: tuple[tuple[str, str | None], ...]
     journal: tuple[str, ...]
     """Its events without their times."""
-    plan: Plan
-    events: tuple[Event, ...]
+    plan: Plan | None = None
+    events: tuple[Event, ...] = ()
 
     def sent(self, role: str, turns: Iterable[int] | None = None) -> dict[tuple[str, int, str], list[tuple[Any, ...]]]:
         """What the role was sent, try by try, by category, turn and call."""

@@ -9,52 +9,23 @@ from typing import Any
 import pytest
 
 from deep20ray.canonical import canonical
-from deep20ray_artifacts.audit import AuditReport, Fault, audit_run
+from deep20ray_artifacts.audit import Fault, audit_run
 from deep20ray_artifacts.errors import ArchiveRefused, FolderRefused
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.private import EVENTS, PURGED, ROUTES, purge_private, read_private
 from deep20ray_artifacts.signing import new_key, sign_run
 from deep20ray_artifacts.verify import SealedRun, check_sealed, verify_run
-from deep20ray_cluster.folder import SweepFolder, make_folder
-from deep20ray_cluster.journal import Journal
+from deep20ray_cluster.folder import make_folder
 from deep20ray_cluster.playback import playback
-from deep20ray_cluster.seal import seal_run
 
-from .blind import Played, play
+from .audited import Run, audits, sealing
+from .blind import play
 from .command import Ended
 from .openings import TIED, TOLD, Opening
-from .test_seal import journal_of, make_plan, memories, sealed
+from .test_seal import journal_of, make_plan, sealed
 from .ways import BASE, BY_ID
 
-Run = tuple[Path, Path]
-"""A sealed folder and its private archive."""
 AT = "2026-12-01T00:00:00.000Z"
-
-
-async def sealed_of(played: Played, folder: SweepFolder) -> Run:
-    """A played world, sealed."""
-    journal = Journal(folder.journal)
-    await journal.append(*played.events)
-    path = seal_run(played.plan, played.plan.runs[0], folder, journal, memories(played.plan, journal))
-    journal.close()
-    assert path is not None
-    return path, folder.private(path.name)
-
-
-def audits(run: Run) -> tuple[AuditReport, AuditReport]:
-    """From public tables, and with the archive."""
-    checked = check_sealed(run[0])
-    files = read_private(run[1], checked.statement.predicate)
-    assert files is not None
-    archive = {key: call.recomputed for key, call in playback(checked, files).items()}
-    return audit_run(checked), audit_run(checked, archive)
-
-
-def sealing(played: Played, root: Path) -> Run:
-    """As ``sealed_of``, for tests outside a loop."""
-    import asyncio
-
-    return asyncio.run(sealed_of(played, make_folder(root)))
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +48,7 @@ def test_every_message_and_request_of_an_honest_game_is_computed_again(base: Run
 
 def test_reused_answers_are_played_again_too(tmp_path: Path) -> None:
     way = next(way for way in BY_ID.values() if way.one.rounds > 1)
-    run = sealing(play(way.one), tmp_path / "out")
+    run = sealing(play(way.other), tmp_path / "out")
     public, whole = audits(run)
     assert whole.findings == public.findings == ()
     assert whole.total.requests_checked == whole.total.calls

@@ -16,6 +16,7 @@ from deep20ray_cluster import plan
 from deep20ray_cluster.driver import Options, start
 from deep20ray_cluster.sweep import read_sweep
 
+from .audited import audits
 from .blind import CALLS, Played, differ_elsewhere, differences, key_of, oddities, researching, role_of, trace
 from .command import Running, events
 from .provider import Provider, World
@@ -61,6 +62,11 @@ def play(folder: Path, worlds: list[World], keys: dict[str, str]) -> Played:
         path = write_sweep(folder, url, worlds, keys)
         done = start(*read_sweep(path), folder, folder / "out", Options(os.environ))
     assert (done.scored, done.owed, done.stopped) == (len(worlds), 0, None)
+    for run in done.sealed:
+        # What real actors noted of their requests is what their messages, prompts and settings give.
+        public, whole = audits((run, done.folder.private(run.name)))
+        assert public.findings == whole.findings == ()
+        assert whole.total.requests_checked == whole.total.calls
     # Trials run side by side: the journal's order between them is chance.
     return Played(tuple(provider.seen), tuple(provider.authorizations), tuple(sorted(trace(events(folder / "out")))))
 

@@ -6,7 +6,7 @@ import zipfile
 from email.parser import Parser
 from pathlib import Path
 
-from tests.artifacts.builder import draft
+from tests.artifacts.builder import draft, recorded
 from tests.packaging.conftest import ROOT, Built, Venv
 
 HEAVY = {"ray", "httpx", "aiohttp", "httpx_aiohttp", "psutil", "genai_prices", "trafilatura", "lxml"}
@@ -78,7 +78,7 @@ def test_a_signing_machine_has_neither_ray_nor_http(signing_machine: Venv) -> No
 
 
 def test_a_signing_machine_makes_keys_signs_and_verifies(signing_machine: Venv, tmp_path: Path) -> None:
-    run = draft().seal(tmp_path / "runs")
+    run = recorded(draft()).seal(tmp_path / "runs")
     signing_machine.command("deep20ray", "keys", "new", "k", "--dir", tmp_path, "--throwaway")
     signing_machine.command("deep20ray", "sign", run, "--key", tmp_path / "k.key")
     assert (tmp_path / "k.key").stat().st_mode & 0o077 == 0
@@ -94,7 +94,7 @@ def test_playing_without_the_extra_says_what_to_install(signing_machine: Venv, t
 
 def test_a_publishing_machine_builds_a_site_without_ray(publishing_machine: Venv, tmp_path: Path) -> None:
     assert not publishing_machine.modules() & HEAVY
-    run = draft().seal(tmp_path / "runs")
+    run = recorded(draft()).seal(tmp_path / "runs")
     publishing_machine.command("deep20ray", "keys", "new", "k", "--dir", tmp_path, "--throwaway")
     publishing_machine.command("deep20ray", "sign", run, "--key", tmp_path / "k.key")
     publishing_machine.command(

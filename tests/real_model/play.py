@@ -1,4 +1,4 @@
-"""Plays a small sweep with a real language model in all five roles, then signs, verifies and publishes it.
+"""Plays a small sweep with a real language model in all five roles, then signs, verifies, audits and publishes it.
 
 The model is far too small to play well, and that is the point: what it does wrong must come out as it was. As a Guesser it rarely
 gets a question into the contract's form, so a simulated Guesser plays against it too, and its other four roles are asked.
@@ -62,6 +62,8 @@ def play(out: Path) -> Path:
     for run in sorted((out / "sweep" / "runs").iterdir()):
         command([sys.executable, "-m", "deep20ray", "sign", run, "--key", out / "local.key"])
         command([sys.executable, "-m", "deep20ray", "verify", run, "--trust", out / "local.pub"])
+        private = out / "sweep" / "private" / run.name
+        command([sys.executable, "-m", "deep20ray", "audit", run, "--trust", out / "local.pub", "--private", private])
     publisher = [sys.executable, "-m", "deep20ray_publisher.cli", "build", out / "sweep" / "runs"]
     command([*publisher, "--trust", out / "local.pub", "--preview", "--out", out / "site"])
     return out / "site" / "index.html"

@@ -88,11 +88,14 @@ def play(run: Run, url: str, out: Path) -> Path | None:
 
 
 def publish(folders: list[Path], out: Path) -> Path:
-    """Signs, verifies and publishes sealed runs; returns the published board."""
+    """Signs, audits and publishes sealed runs; returns the published board."""
     tool = Path(sys.executable).with_name("deep20ray")
     subprocess.run([tool, "keys", "new", "replay", "--dir", out], check=True, stdout=subprocess.DEVNULL)
     for folder in folders:
         subprocess.run([tool, "sign", folder, "--key", out / "replay.key"], check=True, stdout=subprocess.DEVNULL)
+        private = folder.parents[1] / "private" / folder.name
+        audit = [tool, "audit", folder, "--trust", out / "replay.pub", "--private", private]
+        subprocess.run(audit, check=True, stdout=subprocess.DEVNULL)
     parents = sorted({str(folder.parent) for folder in folders})
     publisher = Path(sys.executable).with_name("deep20ray-publisher")
     subprocess.run([publisher, "build", *parents, "--trust", out / "replay.pub", "--preview", "--out", out / "site"], check=True)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deep20ray_cluster.console import complain, line, needs_run_extra
+from deep20ray_cluster.extra import needs_run_extra
+from deep20ray_cluster.terminal import complain, one_line
 
 if TYPE_CHECKING:
     from deep20ray_artifacts.audit import AuditReport, CallId, Recomputed
@@ -140,7 +141,7 @@ def _show(report: "AuditReport", compared: str, archive: bool | None) -> None:
             words.append(f"{counts.archive_only} checkable only with the archive")
         print(f"  {role:10}", ", ".join([*words, f"{counts.wrong} wrong", f"{counts.missing} missing"]))
     for finding in report.findings[:_SHOWN]:
-        print("  " + line(finding.line))
+        print("  " + one_line(finding.line))
     if len(report.findings) > _SHOWN:
         print(f"  and {len(report.findings) - _SHOWN} more; --json has all")
     if archive is False:
