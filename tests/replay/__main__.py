@@ -94,7 +94,7 @@ def publish(folders: list[Path], out: Path) -> Path:
     for folder in folders:
         subprocess.run([tool, "sign", folder, "--key", out / "replay.key"], check=True, stdout=subprocess.DEVNULL)
         private = folder.parents[1] / "private" / folder.name
-        audit = [tool, "audit", folder, "--trust", out / "replay.pub", "--private", private]
+        audit: list[str | Path] = [tool, "audit", folder, "--trust", out / "replay.pub", "--private", private]
         subprocess.run(audit, check=True, stdout=subprocess.DEVNULL)
     parents = sorted({str(folder.parent) for folder in folders})
     publisher = Path(sys.executable).with_name("deep20ray-publisher")
