@@ -103,7 +103,7 @@ def check_budget(plan: Plan) -> None:
 
 def _check_room(plan: Plan, limit: int | None, runs: Mapping[str, int]) -> None:
     """Refuses a budget that holds not even one call's output at its worst."""
-    for (run, role), terms in _terms(plan).items():
+    for (run, role), terms in quote_terms(plan).items():
         worst = ceil(terms.prices.rates["output"].dearest(0) * terms.max_output_tokens) * terms.attempts
         for most in (limit, *(amount for name, amount in runs.items() if run in (None, name))):
             if most is not None and worst > most:
@@ -124,8 +124,8 @@ class Budget:
     def __init__(self, plan: Plan, ledger: Ledger) -> None:
         self.ledger = ledger
         self._plan = plan
-        self._terms = _terms(plan)
-        self._tools = ToolTerms(search_fee(plan.document) or Fraction(0), plan.sweep.search.attempts)
+        self._terms = quote_terms(plan)
+        self._tools = tool_terms(plan) or ToolTerms(Fraction(0), plan.sweep.search.attempts)
         self._closed: dict[str | None, str] = {}
         self._stopped = False
         self._waiting: list[asyncio.Future[None]] = []
@@ -237,7 +237,13 @@ def _microusd(dollars: float) -> int:
     return int(Decimal(str(dollars)).scaleb(6))
 
 
-def _terms(plan: Plan) -> dict[tuple[str | None, Role], Terms]:
+def tool_terms(plan: Plan) -> ToolTerms | None:
+    """What searches are made with; None where their fee is unknown, or where the Oracle's provider searches."""
+    fee = search_fee(plan.document)
+    return None if fee is None else ToolTerms(fee, plan.sweep.search.attempts)
+
+
+def quote_terms(plan: Plan) -> dict[tuple[str | None, Role], Terms]:
     """What calls are made with, by run and role; a support role's are the same for all runs. Who has no price is left out."""
     roles: list[tuple[str | None, Role, Model, UnitPrices | None]] = [
         (entry["run_id"], Role.GUESSER, run.contestant, prices_of(plan.document, entry["guesser"]))

@@ -7,7 +7,7 @@ when it is used.
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ import deep20ray
 from deep20ray.errors import Deep20RayError, UsageError
 from deep20ray_cluster.cli_authoring import cohort_app, prompts_app
 from deep20ray_cluster.cli_checking import archive_app, audit
+from deep20ray_cluster.cli_plan import ask_first, show_plan
 from deep20ray_cluster.extra import needs_run_extra
 from deep20ray_cluster.terminal import complain, one_line
 
@@ -104,13 +105,32 @@ def run(
     results: Results = None,
     progress: ProgressMode = "auto",
     json_: Json = False,
+    ask_above: Annotated[float, typer.Option("--ask-above", help="Ask first if it may well cost more US dollars than this.")] = 10.0,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
 ) -> None:
     """Plan a sweep, play it, and seal its runs."""
     needs_run_extra()
     from deep20ray_cluster import driver
 
     settings, text, base = _sweep(sweep)
-    _report(driver.start(settings, text, base, out, _options(address, progress, results)), json_)
+    options = replace(_options(address, progress, results), approve=lambda plan: ask_first(plan, ask_above, yes=yes))
+    _report(driver.start(settings, text, base, out, options), json_)
+
+
+@app.command()
+def plan(
+    sweep: Annotated[Path | None, typer.Argument(help="A sweep file; the embedded simulator's demo sweep without it.")] = None,
+    like: Annotated[list[Path] | None, typer.Option("--like", help="A signed earlier run whose games are like these; repeatable.")] = None,
+    trust: Annotated[list[Path] | None, typer.Option("--trust", help="A public key (.pub) that may have signed it; repeatable.")] = None,
+    json_: Json = False,
+) -> None:
+    """Show what a sweep will take, before it is played: calls, searches, cost, time and disk, by model and role.
+
+    Nothing is called. Without --like, games are taken to go like recorded ones, and calls to be as long as what is sent.
+    """
+    needs_run_extra()
+    settings, _, base = _sweep(sweep)
+    show_plan(settings, base, like or [], trust or [], as_json=json_)
 
 
 @app.command()

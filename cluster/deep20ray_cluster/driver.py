@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -46,6 +46,8 @@ class Options:
     progress: Progress = field(default_factory=Progress)
     results: str | None = None
     """Where sealed runs are copied to, instead of where the sweep file says."""
+    approve: Callable[[Plan], None] = lambda _: None
+    """Is shown the plan of a new sweep before anything is written; it raises to stop it."""
 
     def place(self, sweep: Sweep) -> Place | None:
         """Where results go, if anywhere."""
@@ -98,6 +100,7 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
         archive = read_archive(sweep.sweep, base, terms_of(plan), subjects, now)
         plan = with_archive(plan, archive_of(archive))
     credentials = credentials_of(sweep, options.environ, here=options.address is None)
+    options.approve(plan)
     folder = make_folder(out)
     with _interruptible(folder) as ctrl_c, hold(folder) as held:
         check_unused(folder)  # again: another driver may have come first

@@ -198,7 +198,7 @@ def test_an_unexpected_error_is_one_line_and_debug_shows_more(tmp_path: Path, de
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("of\nours")
 
-    monkeypatch.setattr(driver, "_drive", fail)
+    monkeypatch.setattr(driver, "resolve", fail)
     path = write(tmp_path, sweep())
     done = deep20ray("run", path, "--out", tmp_path / "out")
     assert (done.code, len(done.err.splitlines())) == (1, 1)
