@@ -10,6 +10,7 @@ Deep20RayError
     ├── EnvelopeRefused     an attestation that is no strict DSSE envelope
     ├── SignatureRefused    no valid signature by a key that may sign this run
     ├── StatementRefused    signed bytes that are no statement of this kind, or name another run
+    ├── DocumentRefused     a signed document, such as a contract, that is none of its kind
     ├── ContentRefused      a file that isn't the signed one
     ├── ArchiveRefused      a private archive that isn't the one that the statement commits to
     ├── TableRefused        Arrow bytes outside the one accepted form
@@ -51,6 +52,10 @@ class SignatureRefused(VerificationError):
 
 class StatementRefused(VerificationError):
     """Signed bytes that are no statement of this kind, or name another run."""
+
+
+class DocumentRefused(VerificationError):
+    """A signed document, such as a contract, that is none of its kind."""
 
 
 class ContentRefused(VerificationError):

@@ -22,11 +22,13 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_private_key,
 )
 
-from deep20ray.canonical import Digest
+from deep20ray.canonical import Digest, sha256
 from deep20ray_artifacts import dsse
-from deep20ray_artifacts.errors import KeyRefused, SignatureRefused, WriteFailed
+from deep20ray_artifacts.documents import SUFFIX, read_document
+from deep20ray_artifacts.errors import DocumentRefused, KeyRefused, SignatureRefused, WriteFailed
 from deep20ray_artifacts.files import sync_folder, write_atomic, write_new
 from deep20ray_artifacts.keys import THROWAWAY_LINE, keyid, pem_block
+from deep20ray_artifacts.kinds import parse_any
 from deep20ray_artifacts.limits import Limits
 from deep20ray_artifacts.statement import PAYLOAD_TYPE
 from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME, check_for_signing
@@ -128,6 +130,30 @@ def sign_payload(payload: bytes, key: SigningKey, payload_type: str = PAYLOAD_TY
     """The DSSE envelope of ``payload`` with one signature, as bytes. Ed25519 is deterministic, and so are they."""
     signature = dsse.Signature(key.keyid, key.private.sign(dsse.pae(payload_type, payload)))
     return dsse.encode(dsse.Envelope(payload_type, payload, (signature,)))
+
+
+def sign_document(path: Path, key_path: Path) -> tuple[Path, Digest]:
+    """Checks a document, such as a contract, and signs it: ``NAME.dsse.json`` beside ``NAME.json``.
+
+    Returns:
+        The signed file, and the digest of the statement that was signed.
+
+    Raises:
+        KeyRefused: the key can't be used.
+        VerificationError: it is no document of a known kind, or a throwaway key would sign it.
+        WriteFailed: the folder can't be written.
+    """
+    key = load_private(key_path)
+    if key.throwaway:
+        raise SignatureRefused(f"{path}: a throwaway key signs simulated runs only; make a key with 'keys new' and sign with that")
+    payload = read_document(path)
+    try:
+        parse_any(payload)
+    except DocumentRefused as error:
+        raise DocumentRefused(f"{path}: {error}") from None
+    signed = path.with_name(path.name.removesuffix(".json") + SUFFIX)
+    write_atomic(signed, sign_payload(payload, key))
+    return signed, sha256(payload)
 
 
 def sign_run(run_dir: Path, key_path: Path, limits: Limits | None = None) -> Digest:

@@ -21,6 +21,7 @@ from deep20ray.errors import Deep20RayError, UsageError
 from deep20ray_cluster.cli_authoring import cohort_app, prompts_app
 from deep20ray_cluster.cli_checking import archive_app, audit
 from deep20ray_cluster.cli_plan import ask_first, show_plan
+from deep20ray_cluster.cli_release import release_app
 from deep20ray_cluster.extra import needs_run_extra
 from deep20ray_cluster.terminal import complain, one_line
 
@@ -72,6 +73,7 @@ app.add_typer(reuse_app, name="reuse")
 app.add_typer(cohort_app, name="cohort")
 app.add_typer(prompts_app, name="prompts")
 app.add_typer(archive_app, name="archive")
+app.add_typer(release_app, name="release")
 app.command("audit")(audit)
 
 OutFolder = Annotated[Path, typer.Option("--out", help="The sweep's folder; it must not hold a sweep yet.")]
@@ -186,12 +188,16 @@ def repair(
 
 @app.command()
 def sign(
-    run_folder: Annotated[Path, typer.Argument(help="A sealed run's folder.")],
+    run_folder: Annotated[Path, typer.Argument(help="A sealed run's folder, or the file of another document, such as a contract.")],
     key: Annotated[Path, typer.Option("--key", help="The private key file that `keys new` wrote.")],
 ) -> None:
     """Check a sealed run and sign its statement. Needs no Ray and may run on another machine."""
-    from deep20ray_artifacts.signing import sign_run
+    from deep20ray_artifacts.signing import sign_document, sign_run
 
+    if run_folder.is_file():
+        path, digest = sign_document(run_folder, key)
+        print(f"signed: {path}, statement {digest}")
+        return
     digest = sign_run(run_folder, key)
     print(f"signed: {run_folder.name}, statement {digest}")
 

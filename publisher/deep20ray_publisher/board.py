@@ -91,26 +91,17 @@ class EditionBoards:
         return all(entry.record.run.simulated for entry in self.entries)
 
 
-def require_official(entries: Iterable[Entry]) -> None:
-    """Refuses every run that isn't official, with its reasons.
+def official(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The official ones among them.
 
     Raises:
-        NotOfficial: always, as long as no release contract exists.
+        NotOfficial: there is none; with each run's reasons.
     """
-    lines = [f"{entry.record.run.run_id}: {', '.join(unofficial(entry))}" for entry in entries]
-    refused = "\n  ".join(lines)
-    raise NotOfficial(f"none of these runs is official, so nothing was built (--preview builds a marked preview):\n  {refused}")
-
-
-def unofficial(entry: Entry) -> tuple[str, ...]:
-    """Why a run isn't official. No release contract exists yet, so there is always a reason."""
-    reasons = (
-        ("simulated", entry.record.run.simulated),
-        ("incomplete", not entry.record.run.complete),
-        ("signed with a throwaway key", entry.throwaway),
-        ("no release contract covers it", True),
-    )
-    return tuple(reason for reason, holds in reasons if holds)
+    found = tuple(entry for entry in entries if entry.official is not None)
+    if not found:
+        refused = "\n  ".join(f"{entry.record.run.run_id}: {', '.join(entry.unofficial)}" for entry in entries)
+        raise NotOfficial(f"none of these runs is official, so nothing was built (--preview builds a marked preview):\n  {refused}")
+    return found
 
 
 def edition_boards(entries: Sequence[Entry], preview: bool) -> tuple[EditionBoards, ...]:

@@ -10,10 +10,13 @@ from pathlib import Path
 from deep20ray.canonical import Digest, sha256
 from deep20ray_artifacts import dsse
 from deep20ray_artifacts.audit import AuditReport, Fault, audit_run
+from deep20ray_artifacts.contract import Contract
+from deep20ray_artifacts.documents import Signed
 from deep20ray_artifacts.errors import ContentRefused
 from deep20ray_artifacts.folder import opened
 from deep20ray_artifacts.keys import TrustedKey
 from deep20ray_artifacts.limits import Limits
+from deep20ray_artifacts.qualification import Candidate, check, qualify
 from deep20ray_artifacts.statement import RunPredicate
 from deep20ray_artifacts.verify import ATTESTATION_NAME, VerifiedRun, verify_run
 from deep20ray_publisher.errors import CatalogRefused, InputMissing
@@ -32,6 +35,10 @@ class Entry:
     statement_sha256: Digest
     audit: AuditReport
     """What was computed again of what every role was sent, from the run's public tables."""
+    official: Signed[Contract] | None
+    """The contract that it equals, if any."""
+    unofficial: tuple[str, ...]
+    """Why it is under none; the clauses of the nearest contract that don't hold."""
     files: Mapping[str, bytes]
     """Every file of the run's folder, the attestation included, by name."""
 
@@ -68,7 +75,7 @@ def discover(folders: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def load(folders: Sequence[Path], keys: Sequence[TrustedKey]) -> tuple[Entry, ...]:
+def load(folders: Sequence[Path], keys: Sequence[TrustedKey], contracts: Sequence[Signed[Contract]] = ()) -> tuple[Entry, ...]:
     """Verifies every run found, in the order of run ids.
 
     Raises:
@@ -78,25 +85,39 @@ def load(folders: Sequence[Path], keys: Sequence[TrustedKey]) -> tuple[Entry, ..
     """
     entries: dict[str, Entry] = {}
     for path in discover(folders):
-        entry = _entry(path, keys)
+        entry = _entry(path, keys, contracts)
         if entry.record.run.run_id in entries:
             raise CatalogRefused(f"{path}: run {entry.record.run.run_id} was found twice; keep one copy of it")
         entries[entry.record.run.run_id] = entry
     return tuple(entries[run_id] for run_id in sorted(entries))
 
 
-def _entry(path: Path, keys: Sequence[TrustedKey]) -> Entry:
+def _entry(path: Path, keys: Sequence[TrustedKey], contracts: Sequence[Signed[Contract]]) -> Entry:
     verified = verify_run(path, keys)
-    throwaway = next(key.throwaway for key in keys if key.keyid == verified.keyid)
+    candidate = Candidate.of(verified, keys, _audited(verified))
+    official = qualify(candidate, contracts)
     return Entry(
         record=read_record(verified.tables),
         predicate=verified.statement.predicate,
         keyid=verified.keyid,
-        throwaway=throwaway,
+        throwaway=candidate.throwaway,
         statement_sha256=verified.statement_sha256,
-        audit=_audited(verified),
+        audit=candidate.audit,
+        official=None if official is None else official.contract,
+        unofficial=() if official else _reasons(candidate, contracts),
         files=dict(_files(path, verified, keys)),
     )
+
+
+def _reasons(candidate: Candidate, contracts: Sequence[Signed[Contract]]) -> tuple[str, ...]:
+    """What keeps a run from being official; under the contract that it is nearest to."""
+    failing = [[clause for clause in check(candidate, each.predicate) if not clause.holds] for each in contracts]
+    if not failing:
+        row = candidate.row
+        told = [("simulated", row["simulated"]), ("incomplete", row["status"] != "complete")]
+        told += [("signed with a throwaway key", candidate.throwaway), ("no release contract covers it", True)]
+        return tuple(reason for reason, holds in told if holds)
+    return tuple(f"{clause.name}: {clause.found}" for clause in min(failing, key=len))
 
 
 def _audited(verified: VerifiedRun) -> AuditReport:

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from deep20ray.errors import Deep20RayError
+from deep20ray_artifacts.contract import Contract
+from deep20ray_artifacts.documents import verify_document
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.verify import verify_run
 from deep20ray_publisher import __version__, site
@@ -39,9 +41,17 @@ def build(
     preview: Annotated[
         bool, typer.Option("--preview", help="Publish runs that aren't official, marked as a preview on every page.")
     ] = False,
+    contract: Annotated[
+        list[Path] | None,
+        typer.Option("--contract", help="A signed release contract, under which runs are official; repeat for several."),
+    ] = None,
 ) -> None:
-    """Verify every run found and build the site. One invalid run stops the build, and nothing is written."""
-    pages = site.build(runs, [load_public(path) for path in trust], out, preview)
+    """Verify every run found and build the site of the official ones. One invalid run stops the build, and nothing is written."""
+    keys = [load_public(path) for path in trust]
+    contracts = [verify_document(Contract, path, keys) for path in contract or []]
+    pages, others = site.build(runs, keys, out, preview, contracts)
+    for entry in others:
+        print(f"deep20ray-publisher: left out, not official: {entry.record.run.run_id}: {'; '.join(entry.unofficial)}", file=sys.stderr)
     print(f"{out / 'index.html'}: {pages} pages{' (preview)' if preview else ''}")
 
 

@@ -12,9 +12,12 @@ from importlib import resources
 from pathlib import Path
 
 from deep20ray.canonical import sha256
+from deep20ray_artifacts.contract import Contract
+from deep20ray_artifacts.documents import Signed
 from deep20ray_artifacts.keys import TrustedKey
 from deep20ray_publisher import __version__, board, catalog, downloads, paths
 from deep20ray_publisher.board import EditionBoards
+from deep20ray_publisher.catalog import Entry
 from deep20ray_publisher.errors import CatalogRefused, OutRefused
 from deep20ray_publisher.pages import site_pages
 from deep20ray_publisher.render import CSP, Renderer
@@ -31,11 +34,13 @@ _HEADERS = f"""/*
 """
 
 
-def build(folders: Sequence[Path], keys: Sequence[TrustedKey], out: Path, preview: bool) -> int:
-    """Verifies all runs and builds the site.
+def build(
+    folders: Sequence[Path], keys: Sequence[TrustedKey], out: Path, preview: bool, contracts: Sequence[Signed[Contract]] = ()
+) -> tuple[int, tuple[Entry, ...]]:
+    """Verifies all runs and builds the site: of those that are official under a contract, or as a preview of all.
 
     Returns:
-        The number of pages.
+        The number of pages, and the runs that aren't official and were left out.
 
     Raises:
         VerificationError: a run that doesn't verify.
@@ -43,12 +48,12 @@ def build(folders: Sequence[Path], keys: Sequence[TrustedKey], out: Path, previe
         InputMissing, OutRefused: a folder that can't be used.
     """
     _check_out(out, folders)
-    entries = catalog.load(folders, keys)
-    if not preview:
-        board.require_official(entries)
-    files = site_files(board.edition_boards(entries, preview), preview)
+    entries = catalog.load(folders, keys, contracts)
+    shown = entries if preview else board.official(entries)
+    published = {entry.record.run.run_id for entry in shown}
+    files = site_files(board.edition_boards(shown, preview), preview)
     _replace(out, files)
-    return sum(path.endswith(".html") for path in files)
+    return sum(path.endswith(".html") for path in files), tuple(entry for entry in entries if entry.record.run.run_id not in published)
 
 
 def site_files(editions: tuple[EditionBoards, ...], preview: bool) -> dict[str, bytes]:
