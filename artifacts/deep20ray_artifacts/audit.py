@@ -6,7 +6,7 @@ provider and no key. A report says that a record is consistent, not that it is t
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any
@@ -15,6 +15,7 @@ from deep20ray.actions import Ask, Guess
 from deep20ray.answers import Role, Token
 from deep20ray.canonical import Digest
 from deep20ray_artifacts import forms, strict_json
+from deep20ray_artifacts.redaction import RedactedField
 from deep20ray_artifacts.replay import Row
 from deep20ray_artifacts.verify import SealedRun
 
@@ -86,6 +87,8 @@ class RoleCounts:
     """Whose message was computed again and is the recorded one."""
     archive_only: int = 0
     """Whose message can be computed with the private archive alone."""
+    redacted: int = 0
+    """Whose message held a field that was redacted since."""
     requests_checked: int = 0
     """Whose wire request was computed again too, which takes the archive."""
     missing: int = 0
@@ -138,7 +141,7 @@ def audit_run(run: SealedRun, archive: Mapping[CallId, Recomputed] | None = None
         archive: what the private archive gives, call by call; None without it.
     """
     rows = {name: run.tables[name].to_pylist() for name in ("run", "roles", "subjects", "trials", "turns", "evidence", "audits")}
-    expected = Expected.of(rows, run.plan)
+    expected = Expected.of(rows, run.plan, () if run.redaction is None else run.redaction.redacted)
     counts = {str(role): RoleCounts() for role in Role}
     findings: list[Finding] = []
     kept: set[tuple[str, int, str]] = set()
@@ -153,11 +156,13 @@ def audit_run(run: SealedRun, archive: Mapping[CallId, Recomputed] | None = None
         own.wrong += bool(faults)
         if faults:
             continue
-        if archive is not None or isinstance(expected.messages.get(place), str):
+        public = expected.messages[place]
+        if archive is not None or isinstance(public, str):
             own.checked += 1
             own.requests_checked += archive is not None and row["request_sha256"] is not None
         else:
-            own.archive_only += 1
+            own.archive_only += public is _ARCHIVED
+            own.redacted += public is _REDACTED
     for trial, turn, call in expected.required:
         if (trial, turn, call) not in kept:
             counts[role_of(call)].missing += 1
@@ -198,10 +203,13 @@ def _faults(row: Row, expected: "Expected", archive: Mapping[CallId, Recomputed]
 
 
 class _NotPublic:
-    """A message that only the private archive gives."""
+    """A message that what is public doesn't give."""
 
 
 _ARCHIVED = _NotPublic()
+"""Only the private archive gives it."""
+_REDACTED = _NotPublic()
+"""A part of it was redacted since."""
 _Place = tuple[str, int, str]
 
 
@@ -214,8 +222,9 @@ class Expected:
     required: Sequence[_Place]
 
     @classmethod
-    def of(cls, rows: Mapping[str, Sequence[Row]], plan: bytes) -> "Expected":
+    def of(cls, rows: Mapping[str, Sequence[Row]], plan: bytes, redacted: Iterable[RedactedField] = ()) -> "Expected":
         """From the tables."""
+        gone = _Gone.of(redacted)
         search = _Search.of(rows["run"][0], plan)
         subjects = {row["subject_id"]: row for row in rows["subjects"]}
         turns: dict[str, list[Row]] = defaultdict(list)
@@ -229,11 +238,13 @@ class Expected:
         for trial in rows["trials"]:
             own = turns[trial["trial_id"]]
             about = forms.subject(subjects[trial["subject_id"]])
-            for turn, view in enumerate(_views(trial, subjects[trial["subject_id"]]["category"], own), start=1):
+            for turn, view in enumerate(_views(trial, subjects[trial["subject_id"]]["category"], own, gone), start=1):
                 place = (trial["trial_id"], turn)
                 calls: dict[str, Digest | _NotPublic] = {"guesser": view}
                 if turn <= len(own):
                     needed = {"guesser"} | _answered(search, about, own[turn - 1], evidence[place], calls)
+                    hidden = gone.hides(place, own[turn - 1]["kind"])
+                    calls |= {call: _REDACTED for call, known in calls.items() if call in hidden and isinstance(known, str)}
                     required += [(*place, call) for call in sorted(needed)]
                 else:
                     # The turn at which an unfinished trial stopped: its action isn't published.
@@ -246,11 +257,32 @@ _SEARCHES = ("search", *(f"search-{number}" for number in range(2, 11)))
 _ORACLES = ("queries", *_SEARCHES, "pages", "oracle")
 
 
-def _views(trial: Row, category: str, turns: Sequence[Row]) -> Iterator[Digest]:
-    """The Guesser's view at each turn, and at the one that an unfinished trial stopped in."""
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """Where something was redacted: turns whose action, and turns whose evidence, isn't whole any more."""
+
+    actions: frozenset[tuple[str, int]]
+    evidence: frozenset[tuple[str, int]]
+
+    @classmethod
+    def of(cls, redacted: Iterable[RedactedField]) -> "_Gone":
+        fields = list(redacted)
+        return cls(*(frozenset((each.trial_id, each.turn) for each in fields if each.table == table) for table in ("turns", "evidence")))
+
+    def hides(self, place: tuple[str, int], kind: str) -> frozenset[str]:
+        """The calls of a turn, besides its Guesser's, whose messages can't be computed any more."""
+        if place in self.actions:
+            return frozenset({"validator"} if kind == "guess" else {*_ORACLES, "reviewer", "judge"})
+        return frozenset({"reviewer", "judge"} if place in self.evidence else ())
+
+
+def _views(trial: Row, category: str, turns: Sequence[Row], gone: _Gone) -> Iterator[Digest | _NotPublic]:
+    """The Guesser's view at each turn, and at the one that an unfinished trial stopped in. A redacted action hides all later views."""
     history: list[forms.Item] = []
+    whole = True
     for row in turns:
-        yield forms.guesser(category, trial["variation"], history)
+        yield forms.guesser(category, trial["variation"], history) if whole else _REDACTED
+        whole = whole and (row["trial_id"], row["turn"]) not in gone.actions
         match row["kind"]:
             case "ask":
                 history.append(forms.exchange(Ask(row["question"]).canonical, row["final_token"]))
@@ -259,7 +291,7 @@ def _views(trial: Row, category: str, turns: Sequence[Row]) -> Iterator[Digest]:
             case _:
                 history.append(forms.REMINDER)
     if trial["status"] != "scored":
-        yield forms.guesser(category, trial["variation"], history)
+        yield forms.guesser(category, trial["variation"], history) if whole else _REDACTED
 
 
 def _answered(

@@ -108,12 +108,13 @@ def verify_document(kind: type[_P], path: Path, keys: Sequence[TrustedKey], limi
         SignatureRefused: no signature by a trusted key that may sign documents.
     """
     try:
-        return _verified(kind, read_document(path, limits), keys)
+        return verify_bytes(kind, read_document(path, limits), keys)
     except (DocumentRefused, EnvelopeRefused, SignatureRefused) as error:
         raise type(error)(f"{path}: {error}") from None
 
 
-def _verified(kind: type[_P], data: bytes, keys: Sequence[TrustedKey]) -> Signed[_P]:
+def verify_bytes(kind: type[_P], data: bytes, keys: Sequence[TrustedKey]) -> Signed[_P]:
+    """As ``verify_document``, of a file's bytes, whose size the caller has bounded."""
     envelope = dsse.parse(data)
     if envelope.payload_type != PAYLOAD_TYPE or len(envelope.signatures) != 1:
         raise EnvelopeRefused("a document is one in-toto statement with one signature; sign it again")

@@ -30,8 +30,9 @@ from deep20ray_artifacts.files import sync_folder, write_atomic, write_new
 from deep20ray_artifacts.keys import THROWAWAY_LINE, keyid, pem_block
 from deep20ray_artifacts.kinds import parse_any
 from deep20ray_artifacts.limits import Limits
+from deep20ray_artifacts.redaction import DRAFT_NAME, REDACTION_NAME
 from deep20ray_artifacts.statement import PAYLOAD_TYPE
-from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME, check_for_signing
+from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME, check_for_signing, check_redaction
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MAX_BYTES: Final = 16_384
@@ -159,6 +160,8 @@ def sign_document(path: Path, key_path: Path) -> tuple[Path, Digest]:
 def sign_run(run_dir: Path, key_path: Path, limits: Limits | None = None) -> Digest:
     """Checks a sealed folder in full and signs it: ``attestation.dsse.json`` takes the place of ``statement.json``.
 
+    In a folder that was redacted it is the redaction that is signed: ``redaction.dsse.json`` takes the place of ``redaction.json``.
+
     Returns:
         The digest of the statement that was signed.
 
@@ -168,6 +171,8 @@ def sign_run(run_dir: Path, key_path: Path, limits: Limits | None = None) -> Dig
         WriteFailed: the folder can't be written. Signing again is safe.
     """
     key = load_private(key_path)
+    if (run_dir / DRAFT_NAME).exists():
+        return _sign_redaction(run_dir, key, limits)
     run = check_for_signing(run_dir, limits)
     if key.throwaway and not run.statement.predicate.simulated:
         raise SignatureRefused(f"{run_dir.name}: a throwaway key signs simulated runs only; make a key with 'keys new' and sign with that")
@@ -178,3 +183,16 @@ def sign_run(run_dir: Path, key_path: Path, limits: Limits | None = None) -> Dig
     except OSError as error:
         raise WriteFailed(f"can't remove {run_dir / STATEMENT_NAME}: {error.strerror}; it is signed: remove the file") from None
     return run.statement_sha256
+
+
+def _sign_redaction(run_dir: Path, key: SigningKey, limits: Limits | None) -> Digest:
+    if key.throwaway:
+        raise SignatureRefused(f"{run_dir.name}: a throwaway key signs simulated runs only, and no redaction; sign with a lasting one")
+    statement = check_redaction(run_dir, DRAFT_NAME, limits)
+    write_atomic(run_dir / REDACTION_NAME, sign_payload(statement, key))
+    try:
+        (run_dir / DRAFT_NAME).unlink()
+        sync_folder(run_dir)
+    except OSError as error:
+        raise WriteFailed(f"can't remove {run_dir / DRAFT_NAME}: {error.strerror}; it is signed: remove the file") from None
+    return sha256(statement)

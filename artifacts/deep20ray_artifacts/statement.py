@@ -102,6 +102,14 @@ class PrivateFile(_Strict):
     sha256: Sha256
 
 
+class RowDigests(_Strict):
+    """Digests of tables with fields that may be redacted, which stay the same when one is (``rowdigest``)."""
+
+    turns: Sha256
+    evidence: Sha256
+    violations: Sha256
+
+
 class RunFacts(_Strict):
     """What a sealer knows about a run beyond its files. ``completed_at`` is the last terminal event; null unless complete."""
 
@@ -114,6 +122,7 @@ class RunFacts(_Strict):
     plan_sha256: Sha256
     journal: Journal
     private: Annotated[tuple[PrivateFile, ...], _LIST]
+    redactable: RowDigests
     model: Model
     run_seed: Name
     limits: RunLimits

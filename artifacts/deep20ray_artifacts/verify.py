@@ -7,7 +7,7 @@ This module and all that it imports never import what signs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -17,12 +17,15 @@ import rfc8785
 
 from deep20ray.canonical import Digest, canonical, sha256
 from deep20ray_artifacts import dsse, strict_json
-from deep20ray_artifacts.errors import ContentRefused, EnvelopeRefused, FolderRefused, SignatureRefused, StatementRefused
+from deep20ray_artifacts.documents import verify_bytes
+from deep20ray_artifacts.errors import ContentRefused, EnvelopeRefused, FolderRefused, RecordRefused, SignatureRefused, StatementRefused
 from deep20ray_artifacts.folder import Folder, opened
 from deep20ray_artifacts.keys import TrustedKey
 from deep20ray_artifacts.limits import Limits
 from deep20ray_artifacts.reading import read_table
 from deep20ray_artifacts.records import check_records
+from deep20ray_artifacts.redaction import REDACTION_NAME, Redaction, check_redacted
+from deep20ray_artifacts.rowdigest import all_rows_digests
 from deep20ray_artifacts.statement import FILE_NAMES, PAYLOAD_TYPE, Statement, parse_statement
 from deep20ray_artifacts.tables import PLAN_NAME
 
@@ -39,6 +42,8 @@ class SealedRun:
     """The statement's bytes: what is signed."""
     tables: Mapping[str, pa.Table]
     plan: bytes
+    redaction: Redaction | None = field(default=None, kw_only=True)
+    """What was redacted of it since it was sealed, signed by a trusted key where the run is."""
 
     @property
     def statement_sha256(self) -> Digest:
@@ -64,18 +69,41 @@ def verify_run(run_dir: Path, keys: Sequence[TrustedKey], limits: Limits | None 
     """
     limits = limits or Limits()
     with opened(run_dir) as folder:
-        names = folder.names({*FILE_NAMES, ATTESTATION_NAME, STATEMENT_NAME})
+        names = folder.names({*FILE_NAMES, ATTESTATION_NAME, STATEMENT_NAME, REDACTION_NAME})
         if ATTESTATION_NAME not in names:
             unsigned = " (it is sealed but not signed: run 'sign')" if STATEMENT_NAME in names else ""
             raise FolderRefused(f"{folder.name}: {ATTESTATION_NAME} is missing{unsigned}")
-        _check_listing(folder, names, ATTESTATION_NAME)
+        _check_listing(folder, names - {REDACTION_NAME}, ATTESTATION_NAME)
         envelope = dsse.parse(folder.read(ATTESTATION_NAME, limits.attestation_bytes))
         key = _signer(envelope, keys)
         statement = parse_statement(envelope.payload)
         if key.throwaway and not statement.predicate.simulated:
             raise SignatureRefused(f"{folder.name}: signed with a throwaway key, which is accepted for simulated runs only; sign it again")
-        tables, plan = _contents(folder, statement, limits)
-    return VerifiedRun(statement, envelope.payload, tables, plan, key.keyid)
+        redaction = None
+        if REDACTION_NAME in names:
+            signed = verify_bytes(Redaction, folder.read(REDACTION_NAME, limits.attestation_bytes), keys)
+            redaction = signed.predicate
+        tables, plan = _contents(folder, statement, limits, redaction, sha256(envelope.payload))
+    return VerifiedRun(statement, envelope.payload, tables, plan, key.keyid, redaction=redaction)
+
+
+def check_redaction(run_dir: Path, draft: str, limits: Limits | None = None) -> bytes:
+    """Checks a redacted folder whose redaction isn't signed yet, for its signer. No signature is looked at, the original's neither.
+
+    Returns:
+        The redaction's statement.
+
+    Raises:
+        VerificationError: its subclass says which boundary refused the folder.
+    """
+    limits = limits or Limits()
+    with opened(run_dir) as folder:
+        names = folder.names({*FILE_NAMES, ATTESTATION_NAME, draft})
+        _check_listing(folder, names - {draft}, ATTESTATION_NAME)
+        payload = dsse.parse(folder.read(ATTESTATION_NAME, limits.attestation_bytes)).payload
+        data = folder.read(draft, limits.attestation_bytes)
+        _contents(folder, parse_statement(payload), limits, Redaction.parse(data), sha256(payload))
+    return data
 
 
 def check_sealed(run_dir: Path, limits: Limits | None = None) -> SealedRun:
@@ -88,8 +116,14 @@ def check_sealed(run_dir: Path, limits: Limits | None = None) -> SealedRun:
 
 
 def check_for_signing(run_dir: Path, limits: Limits | None = None) -> SealedRun:
-    """As ``check_sealed``, for the signer: an attestation left by a signing that was cut short doesn't matter, it is replaced."""
-    return _sealed(run_dir, limits or Limits(), frozenset({ATTESTATION_NAME}))
+    """As ``check_sealed``, for the signer: an attestation left by a signing that was cut short doesn't matter, it is replaced.
+
+    Also that the digests of rows are right, against which redactions will be held some day.
+    """
+    run = _sealed(run_dir, limits or Limits(), frozenset({ATTESTATION_NAME}))
+    if all_rows_digests(run.tables) != run.statement.predicate.redactable.model_dump():
+        raise RecordRefused("statement: its digests of rows aren't those of the tables; the run must be sealed again")
+    return run
 
 
 def _sealed(run_dir: Path, limits: Limits, ignored: frozenset[str]) -> SealedRun:
@@ -129,16 +163,24 @@ def _signer(envelope: dsse.Envelope, keys: Sequence[TrustedKey]) -> TrustedKey:
     return found[0]
 
 
-def _contents(folder: Folder, statement: Statement, limits: Limits) -> tuple[Mapping[str, pa.Table], bytes]:
+def _contents(
+    folder: Folder, statement: Statement, limits: Limits, redaction: Redaction | None = None, payload_sha256: str = ""
+) -> tuple[Mapping[str, pa.Table], bytes]:
     predicate = statement.predicate
     if predicate.run_id != folder.name:
         raise StatementRefused(f"{folder.name}: its statement is about run {predicate.run_id}; the folder must bear the run's id")
     if sum(file.bytes for file in predicate.files) > limits.run_bytes:
         raise FolderRefused(f"{folder.name}: its files are larger than the {limits.run_bytes} bytes that are read")
+    if redaction is not None and redaction.subject != (predicate.run_id, payload_sha256):
+        raise StatementRefused(f"{folder.name}: its redaction is of another run or statement; get the run again from its source")
+    changed = {} if redaction is None else redaction.changed
     data: dict[str, bytes] = {}
     for file in predicate.files:
-        data[file.name] = folder.read(file.name, limits.file_bytes, exact=file.bytes)
-        if sha256(data[file.name]) != statement.digests[file.name]:
+        size, digest = file.bytes, statement.digests[file.name]
+        if file.name in changed:
+            size, digest = changed[file.name].bytes, changed[file.name].sha256
+        data[file.name] = folder.read(file.name, limits.file_bytes, exact=size)
+        if sha256(data[file.name]) != digest:
             raise ContentRefused(f"{folder.name}: {file.name} isn't the file that was sealed; get the run again from its source")
     _check_plan(data[PLAN_NAME])
     tables = {
@@ -147,6 +189,8 @@ def _contents(folder: Folder, statement: Statement, limits: Limits) -> tuple[Map
         if file.rows is not None
     }
     check_records(predicate, tables)
+    if redaction is not None:
+        check_redacted(predicate, redaction, tables)
     return MappingProxyType(tables), data[PLAN_NAME]
 
 

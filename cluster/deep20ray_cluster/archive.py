@@ -121,7 +121,11 @@ def _answers(run: VerifiedRun, terms: Terms, subjects: Collection[Digest], cutof
     for row in run.tables["usage"].to_pylist():
         if row["state"] == "terminal" and row["call"] in ADJUDICATION_CALLS:
             costs[row["trial_id"], row["turn"]].append(row["cost_microusd"])
+    # What was redacted is no answer to anyone's question any more.
+    gone = {(field.trial_id, field.turn) for field in (run.redaction.redacted if run.redaction else ())}
     for row in run.tables["turns"].to_pylist():
+        if (row["trial_id"], row["turn"]) in gone:
+            continue
         subject = subject_of[row["trial_id"]]
         fresh = row["kind"] == "ask" and row["source_run"] is None and not Ask(row["question"]).degenerate
         if not fresh or subject not in subjects or row["completed_at"] > cutoff:

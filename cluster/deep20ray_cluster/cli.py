@@ -21,6 +21,7 @@ from deep20ray.errors import Deep20RayError, UsageError
 from deep20ray_cluster.cli_authoring import cohort_app, prompts_app
 from deep20ray_cluster.cli_checking import archive_app, audit
 from deep20ray_cluster.cli_plan import ask_first, show_plan
+from deep20ray_cluster.cli_redact import redact
 from deep20ray_cluster.cli_release import release_app
 from deep20ray_cluster.extra import needs_run_extra
 from deep20ray_cluster.terminal import complain, one_line
@@ -75,6 +76,7 @@ app.add_typer(prompts_app, name="prompts")
 app.add_typer(archive_app, name="archive")
 app.add_typer(release_app, name="release")
 app.command("audit")(audit)
+app.command("redact")(redact)
 
 OutFolder = Annotated[Path, typer.Option("--out", help="The sweep's folder; it must not hold a sweep yet.")]
 SweepDir = Annotated[Path, typer.Argument(help="The folder that `run` wrote.")]

@@ -139,6 +139,7 @@ def _show(report: "AuditReport", compared: str, archive: bool | None) -> None:
             words.append(f"{counts.requests_checked} requests checked")
         else:
             words.append(f"{counts.archive_only} checkable only with the archive")
+            words += [f"{counts.redacted} redacted since"] if counts.redacted else []
         print(f"  {role:10}", ", ".join([*words, f"{counts.wrong} wrong", f"{counts.missing} missing"]))
     for finding in report.findings[:_SHOWN]:
         print("  " + one_line(finding.line))

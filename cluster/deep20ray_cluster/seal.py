@@ -16,6 +16,7 @@ from deep20ray_artifacts import statement, tables
 from deep20ray_artifacts.errors import WriteFailed
 from deep20ray_artifacts.files import sync_folder, write_atomic
 from deep20ray_artifacts.private import EVENTS, ROUTES, write_private
+from deep20ray_artifacts.rowdigest import all_rows_digests
 from deep20ray_artifacts.schemas import TABLES
 from deep20ray_cluster.errors import SealFailed
 from deep20ray_cluster.folder import SweepFolder
@@ -70,7 +71,8 @@ def _write_public(
     digests, head = chain_of(events)
     rows: dict[str, list[dict[str, Any]]] = dict(run_rows(plan, run, events, disputed))
     rows["chain"] = [{"seq": seq, "event_sha256": digest} for seq, digest in enumerate(digests, start=1)]
-    files = [tables.write_table(tables.build_table(name, rows.get(name, [])), folder / f"{name}.arrow") for name in TABLES]
+    built = {name: tables.build_table(name, rows.get(name, [])) for name in TABLES}
+    files = [tables.write_table(table, folder / f"{name}.arrow") for name, table in built.items()]
     files.append(tables.write_plan(plan.data, folder))
     row = rows["run"][0]
     completed = row["completed_at"]
@@ -84,6 +86,7 @@ def _write_public(
         plan_sha256=row["plan_sha256"],
         journal=statement.Journal(events=len(events), head=head),
         private=private,
+        redactable=statement.RowDigests.model_validate(all_rows_digests(built)),
         model=statement.Model(
             id=run.contestant.id, provider=plan.sweep.accounts[run.contestant.account].kind, requested=run.contestant.model
         ),

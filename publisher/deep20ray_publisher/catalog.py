@@ -11,12 +11,13 @@ from deep20ray.canonical import Digest, sha256
 from deep20ray_artifacts import dsse
 from deep20ray_artifacts.audit import AuditReport, Fault, audit_run
 from deep20ray_artifacts.contract import Contract
-from deep20ray_artifacts.documents import Signed
+from deep20ray_artifacts.documents import Signed, verify_bytes
 from deep20ray_artifacts.errors import ContentRefused
 from deep20ray_artifacts.folder import opened
 from deep20ray_artifacts.keys import TrustedKey
 from deep20ray_artifacts.limits import Limits
 from deep20ray_artifacts.qualification import Candidate, check, qualify
+from deep20ray_artifacts.redaction import REDACTION_NAME, RedactedField, Redaction
 from deep20ray_artifacts.statement import RunPredicate
 from deep20ray_artifacts.verify import ATTESTATION_NAME, VerifiedRun, verify_run
 from deep20ray_publisher.errors import CatalogRefused, InputMissing
@@ -39,6 +40,7 @@ class Entry:
     """The contract that it equals, if any."""
     unofficial: tuple[str, ...]
     """Why it is under none; the clauses of the nearest contract that don't hold."""
+    redaction: Redaction | None
     files: Mapping[str, bytes]
     """Every file of the run's folder, the attestation included, by name."""
 
@@ -48,6 +50,12 @@ class Entry:
         found = slug(self.record.run.run_id)
         assert found is not None  # run ids are checked against a stricter form
         return found
+
+    def redacted(self, trial_id: str) -> tuple[RedactedField, ...]:
+        """What was redacted of a trial, in the order of its turns."""
+        fields = self.redaction.redacted if self.redaction else ()
+        own = (field for field in fields if field.trial_id == trial_id)
+        return tuple(sorted(own, key=lambda field: (field.turn, field.table, field.number or 0)))
 
     @property
     def data_path(self) -> str:
@@ -105,6 +113,7 @@ def _entry(path: Path, keys: Sequence[TrustedKey], contracts: Sequence[Signed[Co
         audit=candidate.audit,
         official=None if official is None else official.contract,
         unofficial=() if official else _reasons(candidate, contracts),
+        redaction=verified.redaction,
         files=dict(_files(path, verified, keys)),
     )
 
@@ -142,7 +151,14 @@ def _files(path: Path, verified: VerifiedRun, keys: Sequence[TrustedKey]) -> Ite
         if envelope.payload != verified.payload or not dsse.signers(envelope, keys):
             raise ContentRefused(f"{folder.name}: {ATTESTATION_NAME} changed while it was read; try again when nothing writes there")
         yield ATTESTATION_NAME, attestation
-        for name, digest in verified.statement.digests.items():
+        changed: dict[str, str] = {}
+        if verified.redaction is not None:
+            data = folder.read(REDACTION_NAME, limits.attestation_bytes)
+            if verify_bytes(Redaction, data, keys).predicate != verified.redaction:
+                raise ContentRefused(f"{folder.name}: {REDACTION_NAME} changed while it was read; try again when nothing writes there")
+            yield REDACTION_NAME, data
+            changed = {name: file.sha256 for name, file in verified.redaction.changed.items()}
+        for name, digest in (verified.statement.digests | changed).items():
             data = folder.read(name, limits.file_bytes)
             if sha256(data) != digest:
                 raise ContentRefused(f"{folder.name}: {name} changed while it was read; try again when nothing writes there")

@@ -23,6 +23,14 @@ VIOLATION_LABELS = {
     "refused": "refused",
 }
 
+REDACTED_LABELS = {
+    "question": "question",
+    "guess_name": "guess",
+    "guess_description": "description of the guess",
+    "url": "address",
+    "excerpt": "excerpt",
+    "text": "text of the violation",
+}
 ROLE_LABELS = {
     "guesser": "Guesser",
     "search": "Search",

@@ -46,6 +46,7 @@ class Renderer:
             "REASONS": formats.REASONS,
             "VIOLATION_LABELS": formats.VIOLATION_LABELS,
             "ROLE_LABELS": formats.ROLE_LABELS,
+            "REDACTED_LABELS": formats.REDACTED_LABELS,
         }
 
     def render(self, page: Page) -> bytes:

@@ -25,6 +25,7 @@ from deep20ray.seeds import trial_id, variation_token
 from deep20ray.subjects import Cohort, Subject, TrustedSubject, protocol_version
 from deep20ray_artifacts.audit import Expected
 from deep20ray_artifacts.chain import head_of
+from deep20ray_artifacts.rowdigest import REDACTABLE, all_rows_digests
 from deep20ray_artifacts.schemas import ADJUDICATION_CALLS, TABLES, schema_digest
 from deep20ray_artifacts.signing import load_private, sign_payload, sign_run
 from deep20ray_artifacts.sources import source_rows
@@ -117,7 +118,8 @@ class RunDraft:
                 )
             else:
                 entries.append(write_table(build_table(name, self.rows[name]), path))
-        facts = RunFacts.model_validate({**self.facts, "plan_sha256": sha256(self.plan)})
+        digests = all_rows_digests({name: build_table(name, self.rows[name]) for name in REDACTABLE})
+        facts = RunFacts.model_validate({"redactable": digests, **self.facts, "plan_sha256": sha256(self.plan)})
         (folder / STATEMENT_NAME).write_bytes(build_statement(facts, entries))
         return folder
 
