@@ -278,20 +278,19 @@ class _Gone:
 
 def _views(trial: Row, category: str, turns: Sequence[Row], gone: _Gone) -> Iterator[Digest | _NotPublic]:
     """The Guesser's view at each turn, and at the one that an unfinished trial stopped in. A redacted action hides all later views."""
-    history: list[forms.Item] = []
-    whole = True
+    views, whole = forms.GuesserViews(category, trial["variation"]), True
     for row in turns:
-        yield forms.guesser(category, trial["variation"], history) if whole else _REDACTED
+        yield views.digest if whole else _REDACTED
         whole = whole and (row["trial_id"], row["turn"]) not in gone.actions
         match row["kind"]:
             case "ask":
-                history.append(forms.exchange(Ask(row["question"]).canonical, row["final_token"]))
+                views.add(forms.exchange(Ask(row["question"]).canonical, row["final_token"]))
             case "guess":
-                history.append(forms.exchange(Guess(row["guess_name"], row["guess_description"]).canonical, row["final_token"]))
+                views.add(forms.exchange(Guess(row["guess_name"], row["guess_description"]).canonical, row["final_token"]))
             case _:
-                history.append(forms.REMINDER)
+                views.add(forms.REMINDER)
     if trial["status"] != "scored":
-        yield forms.guesser(category, trial["variation"], history) if whole else _REDACTED
+        yield views.digest if whole else _REDACTED
 
 
 def _answered(

@@ -4,10 +4,11 @@ The first time is the actors' own message types, which this package must not kno
 less; a test holds the two together, kind by kind. A message's digest is that of the canonical JSON of its type and every field.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deep20ray.canonical import Digest, digest_of
+from deep20ray.canonical import Digest, canonical, digest_of
 
 Item = Mapping[str, Any]
 
@@ -20,9 +21,35 @@ def exchange(action: str, token: str) -> Item:
     return {"kind": "exchange", "action": action, "token": token}
 
 
+class GuesserViews:
+    """The Guesser's whole view, turn by turn: each is the one before and one item more, and is hashed so."""
+
+    def __init__(self, category: str, variation: str) -> None:
+        whole = canonical({"type": "guesser", "category": category, "variation": variation, "history": []})
+        # The keys are sorted: what follows the history is "type" and "variation".
+        before, _, self._after = whole.partition(b'"history":[]')
+        self._hash = hashlib.sha256(before + b'"history":[')
+        self._empty = True
+
+    def add(self, item: Item) -> None:
+        """One more item."""
+        self._hash.update(canonical(item) if self._empty else b"," + canonical(item))
+        self._empty = False
+
+    @property
+    def digest(self) -> Digest:
+        """Of the view as it stands."""
+        whole = self._hash.copy()
+        whole.update(b"]" + self._after)
+        return Digest(whole.hexdigest())
+
+
 def guesser(category: str, variation: str, history: Sequence[Item]) -> Digest:
     """The Guesser's whole view."""
-    return digest_of({"type": "guesser", "category": category, "variation": variation, "history": list(history)})
+    views = GuesserViews(category, variation)
+    for item in history:
+        views.add(item)
+    return views.digest
 
 
 def subject(row: Mapping[str, Any]) -> Item:

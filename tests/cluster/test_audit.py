@@ -3,12 +3,15 @@
 import json
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import deep20ray_cohorts
 from deep20ray.canonical import canonical
+from deep20ray_actors.outcomes import Browsed, Completed, Fetched, Page, Source
 from deep20ray_artifacts.audit import Fault, audit_run
 from deep20ray_artifacts.errors import ArchiveRefused, FolderRefused
 from deep20ray_artifacts.keys import load_public
@@ -16,14 +19,22 @@ from deep20ray_artifacts.private import EVENTS, PURGED, ROUTES, purge_private, r
 from deep20ray_artifacts.signing import new_key, sign_run
 from deep20ray_artifacts.verify import SealedRun, check_sealed, verify_run
 from deep20ray_cluster.folder import make_folder
+from deep20ray_cluster.journal import Journal
+from deep20ray_cluster.plan import resolve
 from deep20ray_cluster.playback import playback
+from deep20ray_cluster.recorded import read_routes, recorded_routes
+from deep20ray_cluster.sweep import parse_sweep
 
-from .audited import Run, audits, sealing
+from .audited import HostDesk, Run, audits, sealing
 from .blind import play
 from .command import Ended
+from .fakes import MemoryJournal, counter, says
 from .openings import TIED, TOLD, Opening
+from .test_research import roles
 from .test_seal import journal_of, make_plan, sealed
+from .test_seal import play as play_trial
 from .ways import BASE, BY_ID
+from .worlds import sweep_text
 
 AT = "2026-12-01T00:00:00.000Z"
 
@@ -83,6 +94,38 @@ def await_playback(run: SealedRun, files: dict[str, bytes]) -> Any:
 
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(playback, run, files).result()
+
+
+NATIVE = (
+    sweep_text("http://127.0.0.1:9", subjects=("T-0008",))
+    .replace('kind = "searxng"\nquery_target = 0\nfetch_pages = 0\nbase_url = "http://127.0.0.1:9"', 'kind = "native"\nquery_target = 2')
+    .replace('[accounts.oracle]\nkind = "openai-chat"', '[accounts.oracle]\nkind = "anthropic"')
+)
+"""A sweep whose Oracle searches with its provider's own tool, and has the pages fetched that it gives no text of."""
+
+
+async def test_an_oracle_with_its_providers_search(tmp_path: Path) -> None:
+    plan = resolve(parse_sweep(NATIVE, "s.toml"), deep20ray_cohorts.load("core-1.1"), datetime(2026, 12, 1, tzinfo=UTC))
+    (run,) = plan.runs
+    routes = read_routes(canonical(recorded_routes(plan, run)), plan.document, run.id)
+    page = "https://a.example/kite"
+    said = says(answer="YES", basis="evidence", statement="", evidence=[{"url": page, "excerpt": "It flies."}])
+    found = Completed(said.text, Browsed(1, (Source(page, "A", "", whole=False),), barred=False))
+    good = roles(native=found, pages=lambda urls: Fetched(tuple(Page(url, url, "It flies. It does.") for url in urls)))
+    memory, journal = MemoryJournal(), Journal(tmp_path / "journal.sqlite")
+    await play_trial(plan, run.trials[0], HostDesk(good, routes), memory, counter())
+    await journal.append(*memory.events)
+    folder = make_folder(tmp_path / "out")
+    path = sealed(plan, folder, journal)
+    journal.close()
+    checked = check_sealed(path)
+    report = audit_run(checked)
+    # What it was asked follows from the question; which pages were fetched only from its reply.
+    assert report.findings == () and report.roles["oracle"].checked == report.roles["oracle"].archive_only == 1
+    files = read_private(folder.private(path.name), checked.statement.predicate)
+    assert files is not None
+    whole = audit_run(checked, {key: call.recomputed for key, call in await_playback(checked, files).items()})
+    assert whole.findings == () and whole.total.requests_checked == whole.total.calls == 6
 
 
 # ---- planted leaks
