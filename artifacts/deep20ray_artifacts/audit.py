@@ -13,7 +13,7 @@ from typing import Any
 
 from deep20ray.actions import Ask, Guess
 from deep20ray.answers import Role, Token
-from deep20ray.canonical import Digest
+from deep20ray.canonical import Digest, sha256
 from deep20ray_artifacts import forms, strict_json
 from deep20ray_artifacts.redaction import RedactedField
 from deep20ray_artifacts.replay import Row
@@ -56,6 +56,7 @@ class Fault(StrEnum):
     PROMPT = "it was sent under another prompt than the run's"
     MODEL = "it was asked of another model than the run's"
     MISSING = "the rules require the call, and no audit of it is kept"
+    ORDER = "its evidence isn't in the one order that says nothing, by address and then by digest"
     ARCHIVE = "the private archive doesn't hold it"
 
 
@@ -163,11 +164,26 @@ def audit_run(run: SealedRun, archive: Mapping[CallId, Recomputed] | None = None
         else:
             own.archive_only += public is _ARCHIVED
             own.redacted += public is _REDACTED
+    for trial, turn in _disordered(rows["evidence"], run):
+        counts["oracle"].wrong += 1
+        findings.append(Finding("oracle", trial, turn, "evidence", None, None, Fault.ORDER))
     for trial, turn, call in expected.required:
         if (trial, turn, call) not in kept:
             counts[role_of(call)].missing += 1
             findings.append(Finding(role_of(call), trial, turn, call, None, None, Fault.MISSING))
     return AuditReport(run.statement.predicate.run_id, run.statement_sha256, archive is not None, counts, tuple(findings))
+
+
+def _disordered(evidence: Sequence[Row], run: SealedRun) -> Iterator[tuple[str, int]]:
+    """Turns whose evidence is numbered in another order than (address, digest of the excerpt), which could say something."""
+    redacted = {(field.trial_id, field.turn) for field in (run.redaction.redacted if run.redaction else ()) if field.table == "evidence"}
+    items: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in sorted(evidence, key=lambda row: row["number"]):
+        items[row["trial_id"], row["turn"]].append(row)
+    for place, own in items.items():
+        keys = [(row["url"], sha256(row["excerpt"].encode())) for row in own]
+        if place not in redacted and keys != sorted(set(keys)):
+            yield place
 
 
 def role_of(call: str) -> str:

@@ -151,11 +151,21 @@ def action_of(turn: dict[str, Any]) -> str | None:
 @pytest.mark.parametrize("column", ["url", "excerpt"])
 def test_evidence_that_was_changed_after_it_was_judged_is_found(tmp_path: Path, key: NewKey, column: str) -> None:
     def late(draft: builder.RunDraft) -> None:
-        item = evidence_of(draft, row_of(draft, "judge"))[1]
+        item = evidence_of(draft, row_of(draft, "judge"))[2]
         item[column] += "x"
 
     report = audited(tmp_path, key, late=late)
     assert {(finding.role, finding.fault) for finding in report.findings} == {("reviewer", Fault.MESSAGE), ("judge", Fault.MESSAGE)}
+
+
+def test_evidence_in_a_telling_order_is_found(tmp_path: Path, key: NewKey) -> None:
+    def telling(draft: builder.RunDraft) -> None:
+        one, two, _ = evidence_of(draft, row_of(draft, "judge"))
+        one["number"], two["number"] = two["number"], one["number"]
+
+    report = audited(tmp_path, key, spoil=telling)
+    assert [(finding.role, finding.fault) for finding in report.findings] == [("oracle", Fault.ORDER)]
+    assert report.contradicted
 
 
 def test_a_question_that_was_changed_shows_in_all_that_saw_it(tmp_path: Path, key: NewKey) -> None:

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from deep20ray.canonical import sha256
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.signing import NewKey, new_key, sign_run
 from deep20ray_publisher import site
@@ -90,9 +91,20 @@ def hostile_draft() -> builder.RunDraft:
     for number, item in enumerate(draft.rows["evidence"]):
         item["url"] = HOSTILE_URLS[number % len(HOSTILE_URLS)]
         item["excerpt"] = "".join(texts)
+    in_order(draft.rows["evidence"])
     for number, row in enumerate(row for row in draft.rows["violations"] if row["text"] is not None):
         row["text"] = texts[number % len(texts)] * (100 if number == 1 else 1)
     return draft
+
+
+def in_order(evidence: builder.Rows) -> None:
+    """Numbers each turn's evidence as it must be: by address, then by the excerpt's digest."""
+    places: dict[tuple[str, int], builder.Rows] = {}
+    for item in evidence:
+        places.setdefault((item["trial_id"], item["turn"]), []).append(item)
+    for items in places.values():
+        for number, item in enumerate(sorted(items, key=lambda item: (item["url"], sha256(item["excerpt"].encode()))), start=1):
+            item["number"] = number
 
 
 def incomplete_draft(**more: Any) -> builder.RunDraft:
