@@ -193,7 +193,10 @@ def sign(
     run_folder: Annotated[Path, typer.Argument(help="A sealed run's folder, or the file of another document, such as a contract.")],
     key: Annotated[Path, typer.Option("--key", help="The private key file that `keys new` wrote.")],
 ) -> None:
-    """Check a sealed run and sign its statement. Needs no Ray and may run on another machine."""
+    """Check a sealed run and sign its statement. Needs no Ray and may run on another machine.
+
+    Also signs a redaction, in the folder that `redact` wrote, and other documents, such as a contract: NAME.dsse.json beside NAME.json.
+    """
     from deep20ray_artifacts.signing import sign_document, sign_run
 
     if run_folder.is_file():

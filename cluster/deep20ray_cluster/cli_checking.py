@@ -4,12 +4,14 @@ They work in the base installation; only what rebuilds wire requests out of a pr
 """
 
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deep20ray.errors import UsageError
 from deep20ray_cluster.extra import needs_run_extra
 from deep20ray_cluster.terminal import complain, one_line
 
@@ -79,8 +81,10 @@ def purge(
     predicate = run.statement.predicate
     sweep = run_folder.absolute().parent.parent
     folder = private or sweep / "private" / predicate.run_id
-    if not yes and not typer.confirm(f"delete {folder} for ever?"):
-        raise typer.Exit(2)
+    if not yes and not sys.stdin.isatty():
+        raise UsageError(f"{folder} would be deleted for ever, which is asked about first; say --yes")
+    if not yes and not typer.confirm(f"deep20ray: delete {folder} for ever?", err=True):
+        raise UsageError("nothing was deleted")
     deleted = purge_private(folder, predicate, time_text(datetime.now(UTC)))
     print(f"{'purged' if deleted else 'already purged'}: {folder}; the statement still commits to what it held")
     if private is None and (sweep / "journal.sqlite").exists():
@@ -117,7 +121,6 @@ def _write_requests(path: Path, played: "dict[CallId, Played]") -> None:
     """One JSON object a line; readable by the owner alone."""
     from dataclasses import asdict
 
-    from deep20ray.errors import UsageError
     from deep20ray_artifacts.files import write_new
 
     lines = [
