@@ -32,9 +32,9 @@ def rows(out: Path, name: str) -> list[dict[str, str]]:
 def test_leaderboard_facts(built: Path) -> None:
     words = Html.of(built / "e/1.1/index.html").words
     # alpha: means 4 and 73/3; Var = (1/3 + 667/9)/4, nu = 2.018, so that the interval goes below 0 and isn't cut off there.
-    assert "1 shared Model alpha simulated 14.17 \u22124.32 to 32.65" in words
-    assert "1 shared Model beta simulated 14.17" in words
-    assert "3 Model gamma simulated 25.00 no observed variation" in words
+    assert "1 shared 1 to 4 Model alpha simulated 14.17 \u22124.32 to 32.65" in words
+    assert "1 shared 1 to 4 Model beta simulated 14.17" in words
+    assert "3 1 to 4 Model gamma simulated 25.00 no observed variation" in words
     assert "2 6 trials 83.3% 5 of 6 100% 0 violations $0.0024 all roles $0.0072 2026-12-01" in words
     assert "unknown all roles unknown" in words  # gamma's price is unknown, and unknown is not nothing
 
@@ -74,9 +74,10 @@ def test_a_failure_at_the_limit_is_told(built: Path) -> None:
     assert '{"action":"ASK"}' in words
 
 
-def test_provenance_is_on_the_run_page(built: Path) -> None:
+def test_provenance_has_a_page_of_its_own(built: Path) -> None:
     run = only(built, "e/1.1/runs/*-alpha-*")
-    words = Html.of(run / "index.html").words
+    assert "provenance.html" in Html.of(run / "index.html").links
+    words = Html.of(run / "provenance.html").words
     folder = only(built, "e/1.1/data/simulated/*-alpha-*")
     plan = hashlib.sha256((folder / "plan.json").read_bytes()).hexdigest()
     for fact in (folder.name, plan, "alpha-2026", "guesser-1.1-r1", "throwaway key", "seed-1", "7 events", "None: no call was superseded"):
@@ -188,7 +189,7 @@ def test_all_internal_links_and_fragments_resolve(built: Path) -> None:
                 assert fragment in pages[found].ids, (path, target)
             checked += 1
     assert checked > 1000
-    assert len(pages) == 7 + 2 + 5 * (1 + 2 + 6)
+    assert len(pages) == 13 + 2 + 5 * (2 + 2 + 6) + 6 * (1 + 2)  # six pairs of the four complete runs
 
 
 def test_every_page_can_be_reached(built: Path) -> None:
@@ -201,7 +202,7 @@ def test_every_page_can_be_reached(built: Path) -> None:
         seen.add(path)
         targets = [link.partition("#")[0] for link in Html.of(path).links if "://" not in link]
         queue += [(path.parent / target).resolve() for target in targets if target]
-    assert seen == {path.resolve() for path in html_files(built)}
+    assert seen == {path.resolve() for path in html_files(built) if path.name != "404.html"}
 
 
 def test_nothing_is_inline_and_nothing_comes_from_elsewhere(built: Path) -> None:
