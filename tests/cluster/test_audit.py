@@ -289,7 +289,7 @@ def test_the_audit_as_a_command(demo: Path, deep20ray: Callable[..., Ended], tmp
     (run,) = (demo / "runs").iterdir()
     done = deep20ray("audit", run)
     assert done.code == 0, done
-    assert "cohort core-1.1: every subject is as its list has it" in done.out
+    assert "cohort core-1.1: every subject is as its list has it" in done.out and "doesn't have" not in done.out
     assert "guesser    28 calls, 28 messages checked, 0 checkable only with the archive, 0 wrong, 0 missing" in done.out
     # The scripted desk makes no requests: with the archive that shows.
     found = deep20ray("audit", run, "--private", demo / "private" / run.name, "--json", "--requests", tmp_path / "requests.jsonl")
