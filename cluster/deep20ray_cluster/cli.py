@@ -193,7 +193,10 @@ def sign(
     run_folder: Annotated[Path, typer.Argument(help="A sealed run's folder, or the file of another document, such as a contract.")],
     key: Annotated[Path, typer.Option("--key", help="The private key file that `keys new` wrote.")],
 ) -> None:
-    """Check a sealed run and sign its statement. Needs no Ray and may run on another machine."""
+    """Check a sealed run and sign its statement. Needs no Ray and may run on another machine.
+
+    Also signs a redaction, in the folder that `redact` wrote, and other documents, such as a contract: NAME.dsse.json beside NAME.json.
+    """
     from deep20ray_artifacts.signing import sign_document, sign_run
 
     if run_folder.is_file():
@@ -212,6 +215,7 @@ def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folde
 
     verified = verify_run(run_folder, [load_public(path) for path in trust])
     predicate = verified.statement.predicate
+    redacted = () if verified.redaction is None else verified.redaction.redacted
     facts = {
         "run_id": predicate.run_id,
         "edition": predicate.edition,
@@ -222,6 +226,7 @@ def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folde
         "scored": verified.tables["trials"]["status"].to_pylist().count("scored"),
         "turns": predicate.counts.turns,
         "keyid": verified.keyid,
+        "redacted": [field.model_dump() for field in redacted],
     }
     if json_:
         print(json.dumps(facts))
@@ -230,6 +235,8 @@ def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folde
         counts = predicate.counts
         part = "" if predicate.status == "complete" else f"incomplete, {facts['scored']} scored, "
         print(f"verified: {kind} {predicate.run_id}, {part}{counts.trials} trials, {counts.turns} turns, signed by {verified.keyid[:16]}")
+        for field in redacted:
+            print(one_line(f"redacted: {field.line}"))
 
 
 @keys_app.command("new")

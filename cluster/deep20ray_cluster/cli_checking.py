@@ -4,12 +4,14 @@ They work in the base installation; only what rebuilds wire requests out of a pr
 """
 
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deep20ray.errors import UsageError
 from deep20ray_cluster.extra import needs_run_extra
 from deep20ray_cluster.terminal import complain, one_line
 
@@ -43,19 +45,19 @@ def audit(
     Without --private, what only the private archive shows is counted and not checked.
     """
     from deep20ray_artifacts.audit import audit_run
-    from deep20ray_cluster.cohort_check import compared_cohort
+    from deep20ray_cluster.pinned import compared_cohort, unpinned_prompts
 
     run = load_run(run_folder, trust or [])
-    compared = compared_cohort(run, cohort)
+    compared, prompts = compared_cohort(run, cohort), unpinned_prompts(run)
     played = None if private is None else _played(run, private)
     archive: dict[CallId, Recomputed] | None = None if played is None else {key: call.recomputed for key, call in played.items()}
     report = audit_run(run, archive)
     if requests is not None and played is not None:
         _write_requests(requests, played)
     if json_:
-        print(json.dumps(report.document() | {"cohort": compared}))
+        print(json.dumps(report.document() | {"cohort": compared, "unpinned_prompts": prompts}))
     else:
-        _show(report, compared, None if private is None else played is not None)
+        _show(report, compared, prompts, None if private is None else played is not None)
     if not report.complete:
         total = report.total
         complain(f"{run_folder}: {total.wrong} calls' records are wrong and {total.missing} required ones missing; don't rely on this run")
@@ -79,8 +81,10 @@ def purge(
     predicate = run.statement.predicate
     sweep = run_folder.absolute().parent.parent
     folder = private or sweep / "private" / predicate.run_id
-    if not yes and not typer.confirm(f"delete {folder} for ever?"):
-        raise typer.Exit(2)
+    if not yes and not sys.stdin.isatty():
+        raise UsageError(f"{folder} would be deleted for ever, which is asked about first; say --yes")
+    if not yes and not typer.confirm(f"deep20ray: delete {folder} for ever?", err=True):
+        raise UsageError("nothing was deleted")
     deleted = purge_private(folder, predicate, time_text(datetime.now(UTC)))
     print(f"{'purged' if deleted else 'already purged'}: {folder}; the statement still commits to what it held")
     if private is None and (sweep / "journal.sqlite").exists():
@@ -117,7 +121,6 @@ def _write_requests(path: Path, played: "dict[CallId, Played]") -> None:
     """One JSON object a line; readable by the owner alone."""
     from dataclasses import asdict
 
-    from deep20ray.errors import UsageError
     from deep20ray_artifacts.files import write_new
 
     lines = [
@@ -131,8 +134,10 @@ def _write_requests(path: Path, played: "dict[CallId, Played]") -> None:
         raise UsageError(f"--requests {path}: can't be written ({error.strerror}); name a new file") from None
 
 
-def _show(report: "AuditReport", compared: str, archive: bool | None) -> None:
+def _show(report: "AuditReport", compared: str, prompts: list[str], archive: bool | None) -> None:
     print(f"audit of {report.run_id}: cohort {compared}")
+    if prompts:
+        print(one_line(f"  played with prompts that this version doesn't have: {', '.join(prompts)}"))
     for role, counts in report.roles.items():
         words = [f"{counts.calls} calls", f"{counts.checked} messages checked"]
         if report.with_archive:
@@ -141,6 +146,8 @@ def _show(report: "AuditReport", compared: str, archive: bool | None) -> None:
             words.append(f"{counts.archive_only} checkable only with the archive")
             words += [f"{counts.redacted} redacted since"] if counts.redacted else []
         print(f"  {role:10}", ", ".join([*words, f"{counts.wrong} wrong", f"{counts.missing} missing"]))
+    for run_id, answers in report.elsewhere.items():
+        print(f"  {answers} answers were given in {run_id}, whose own audit covers them")
     for finding in report.findings[:_SHOWN]:
         print("  " + one_line(finding.line))
     if len(report.findings) > _SHOWN:

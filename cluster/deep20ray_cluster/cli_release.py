@@ -10,6 +10,7 @@ import typer
 
 import deep20ray_cohorts
 from deep20ray.errors import UsageError
+from deep20ray_cluster.cli_checking import load_run
 from deep20ray_cluster.terminal import complain, one_line
 
 release_app = typer.Typer(help="Release contracts: which runs are official.", no_args_is_help=True)
@@ -27,6 +28,10 @@ def draft(
             help="ROLE=NAME or MODEL_ID=NAME: a name under which it may answer; repeat for several. Without any, the requested one.",
         ),
     ] = None,
+    seen: Annotated[
+        list[Path] | None, typer.Option("--seen", help="A run of the plan: its models may answer as they did there; repeat for several.")
+    ] = None,
+    trust: Annotated[list[Path] | None, typer.Option("--trust", help="A public key (.pub) that may have signed those runs.")] = None,
     cohort: Annotated[str | None, typer.Option("--cohort", help="The cohort's name or file, where it isn't a built-in one.")] = None,
 ) -> None:
     """Write a release contract whose runs are those of a plan. Read it, correct it, then sign it with `deep20ray sign`."""
@@ -39,7 +44,7 @@ def draft(
     try:
         told = json.loads(data)
         subjects = _subjects(told["cohort"], cohort)
-        facts = contract_facts(data, subjects, id_, _named(served or []))
+        facts = contract_facts(data, subjects, id_, _named(served or [], seen or [], trust or []))
     except (ValueError, KeyError, TypeError, IndexError):
         raise UsageError(f"{plan}: not the plan of a sweep; give the folder that `deep20ray run` wrote") from None
     try:
@@ -106,8 +111,13 @@ def _subjects(planned: dict[str, str], named: str | None) -> list[dict[str, str]
     return [{"subject_id": each.id, "category": each.category, "subject_sha256": each.trusted.digest} for each in cohort.subjects]
 
 
-def _named(served: list[str]) -> dict[str, list[str]]:
+def _named(served: list[str], seen: list[Path], trust: list[Path]) -> dict[str, list[str]]:
+    """The names that each role or model may answer under: those that are given, and those that runs have answered under."""
     names: dict[str, list[str]] = defaultdict(list)
+    for run in (load_run(path, trust) for path in seen):
+        for row in run.tables["roles"].to_pylist():
+            who = run.statement.predicate.model.id if row["role"] == "guesser" else row["role"]
+            names[who] += row["served_models"]
     for pair in served:
         who, equals, name = pair.partition("=")
         if not who or not equals or not name:

@@ -20,7 +20,7 @@ from deep20ray_artifacts.qualification import Candidate, check, qualify
 from deep20ray_artifacts.redaction import REDACTION_NAME, RedactedField, Redaction
 from deep20ray_artifacts.statement import RunPredicate
 from deep20ray_artifacts.verify import ATTESTATION_NAME, VerifiedRun, verify_run
-from deep20ray_publisher.errors import CatalogRefused, InputMissing
+from deep20ray_publisher.errors import AuditFailed, CatalogRefused, InputMissing
 from deep20ray_publisher.records import RunRecord, read_record
 from deep20ray_publisher.text import slug
 
@@ -88,7 +88,8 @@ def load(folders: Sequence[Path], keys: Sequence[TrustedKey], contracts: Sequenc
 
     Raises:
         VerificationError: the first run that doesn't verify.
-        CatalogRefused: one run found twice, or one whose audits contradict what it publishes.
+        CatalogRefused: one run found twice.
+        AuditFailed: a run whose audits contradict what it publishes.
         InputMissing: as ``discover``.
     """
     entries: dict[str, Entry] = {}
@@ -133,12 +134,12 @@ def _audited(verified: VerifiedRun) -> AuditReport:
     """The audit of a run, computed here and now. A record that contradicts itself is as invalid as a broken signature.
 
     Raises:
-        CatalogRefused: naming the first call that was sent what it may not have seen.
+        AuditFailed: naming the first call that was sent what it may not have seen.
     """
     report = audit_run(verified)
     if report.contradicted:
         first = next(finding for finding in report.findings if finding.fault is not Fault.MISSING)
-        raise CatalogRefused(f"run {report.run_id}: {first.line} ({report.total.wrong} such calls); `deep20ray audit` shows all of them")
+        raise AuditFailed(f"run {report.run_id}: {first.line} ({report.total.wrong} such calls); `deep20ray audit` shows all of them")
     return report
 
 

@@ -7,11 +7,14 @@ from typing import Annotated
 import typer
 
 from deep20ray.errors import Deep20RayError
+from deep20ray_artifacts.audit import audit_run
 from deep20ray_artifacts.contract import Contract
 from deep20ray_artifacts.documents import verify_document
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.verify import verify_run
 from deep20ray_publisher import __version__, site
+from deep20ray_publisher.errors import AuditFailed
+from deep20ray_publisher.text import visible_plain
 
 EXIT_CODES = "Exit codes: 0 done, 1 internal error, 2 usage or configuration, 4 verification or publication refused, 130 interrupted."
 
@@ -57,13 +60,21 @@ def build(
 
 @app.command()
 def verify(run: Annotated[Path, typer.Argument(help="A signed run's folder.")], trust: Trust) -> None:
-    """Verify one signed run: signature, files, tables, and that its turns give its counts and scores."""
+    """Verify and audit one signed run: signature, files, tables, that its turns give its counts and scores, and what each role was sent."""
     verified = verify_run(run, [load_public(path) for path in trust])
     predicate = verified.statement.predicate
     kind = "simulated run" if predicate.simulated else "run"
     part = "" if predicate.status == "complete" else "incomplete, "
     counts = predicate.counts
     print(f"verified: {kind} {predicate.run_id}, {part}{counts.trials} trials, {counts.turns} turns, signed by {verified.keyid}")
+    for field in verified.redaction.redacted if verified.redaction else ():
+        print(f"redacted: {visible_plain(field.line)}")
+    report = audit_run(verified)
+    total = report.total
+    kept = f"{total.checked} computed again, {total.archive_only} in the private archive alone, {total.redacted} redacted"
+    print(f"audited: {total.calls} calls: {kept}, {total.wrong} wrong, {total.missing} missing")
+    if not report.complete:
+        raise AuditFailed(f"{run}: {report.findings[0].line}; `deep20ray audit` shows all that was found")
 
 
 def main() -> int:

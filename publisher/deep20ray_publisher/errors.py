@@ -7,6 +7,7 @@ Deep20RayError
 └── PublicationRefused (4)
     ├── NotOfficial      runs that no release contract covers
     ├── SelectionTie     two newest runs of one model
+    ├── AuditFailed      a run whose record contradicts itself, or lacks a call
     └── CatalogRefused   runs that can't stand on one site together
 """
 
@@ -33,6 +34,10 @@ class NotOfficial(PublicationRefused):
 
 class SelectionTie(PublicationRefused):
     """Two newest runs of one model: nothing but chance could choose."""
+
+
+class AuditFailed(PublicationRefused):
+    """A run whose record contradicts itself, or lacks a call."""
 
 
 class CatalogRefused(PublicationRefused):

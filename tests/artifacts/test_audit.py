@@ -241,3 +241,19 @@ def test_a_reused_answer_has_the_guessers_call_alone(tmp_path: Path, key: NewKey
         builder.reuse(draft, next(n for n, turn in enumerate(turns) if turn.get("question") == "Is it real?" and turn["repeated"]), 0)
 
     assert audited(tmp_path, key, spoil=reused).complete
+
+
+def test_answers_of_other_runs_are_left_to_their_own_audits(tmp_path: Path, key: NewKey) -> None:
+    def archived(draft: builder.RunDraft) -> None:
+        source = {
+            "run": builder.ARCHIVED,
+            "trial": "f" * 64,
+            "turn": 3,
+            "at": builder.COMPLETED_AT,
+            "policy": "archive",
+            "cost_microusd": 5,
+        }
+        builder.reuse(draft, 0, source, "archive")
+
+    report = audited(tmp_path, key, spoil=archived)
+    assert report.complete and report.elsewhere == {builder.ARCHIVED: 1}

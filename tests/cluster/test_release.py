@@ -88,7 +88,12 @@ def test_a_whole_release(tmp_path: Path, playing: Play, deep20ray: Play, key: Ne
     (run,) = (out / "runs").iterdir()
     assert deep20ray("sign", run, "--key", key.private).code == 0
     assert deep20ray("audit", run, "--trust", key.public, "--private", out / "private" / run.name).code == 0
-    assert deep20ray("release", "draft", out, "--id", "edition-1.1-r1", "--out", tmp_path / "r1.json", *SERVED).code == 0
+    assert (
+        deep20ray(
+            "release", "draft", out, "--id", "edition-1.1-r1", "--out", tmp_path / "r1.json", "--seen", run, "--trust", key.public
+        ).code
+        == 0
+    )
     assert deep20ray("sign", tmp_path / "r1.json", "--key", key.private).code == 0
     checked = deep20ray("release", "check", run, "--contract", contract, "--trust", key.public, "--json")
     assert checked.code == 0, checked

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from deep20ray_publisher import cli
+from tests.artifacts import builder
 from tests.publisher.sites import World
 
 FORBIDDEN = ("ray", "httpx", "aiohttp", "deep20ray_actors", "deep20ray_prompts", "deep20ray_cluster", "deep20ray_cohorts")
@@ -50,6 +51,11 @@ def test_build_and_verify(world: World, command: Command) -> None:
     assert done.out.endswith("pages (preview)\n") and (out / "index.html").is_file()
     done = command("verify", folder, "--trust", world.key.public)
     assert done.code == 0 and done.out.startswith(f"verified: simulated run {folder.name}, 6 trials, ")
+    assert ", 0 wrong, 0 missing\n" in done.out
+    leaky = builder.recorded(builder.draft(model_id="leaky"))
+    next(row for row in leaky.rows["audits"] if row["call"] == "judge")["message_sha256"] = "1" * 64
+    done = command("verify", builder.force_sign(leaky.seal(world.runs), world.key.private), "--trust", world.key.public)
+    assert done.code == 4 and "judge (attempt 1, ask 0): it was sent another message than it may have seen" in done.err
 
 
 def test_refusals_and_their_codes(world: World, tmp_path: Path, command: Command) -> None:

@@ -14,7 +14,7 @@ from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.signing import NewKey, new_key
 from deep20ray_publisher import site
 from deep20ray_publisher.catalog import Entry
-from deep20ray_publisher.errors import CatalogRefused, NotOfficial, SelectionTie
+from deep20ray_publisher.errors import AuditFailed, NotOfficial, SelectionTie
 from tests.artifacts import builder
 from tests.artifacts.releases import contract_of, release_draft, sealed, signed_contract
 from tests.publisher.sites import Html, only
@@ -103,7 +103,7 @@ def test_one_contradicted_run_stops_the_build_whatever_the_others_are(release: R
     for run in (good, leaky):
         release.add(run)
     for preview in (False, True):
-        with pytest.raises(CatalogRefused, match=r"reviewer .*: it was sent another message than it may have seen"):
+        with pytest.raises(AuditFailed, match=r"reviewer .*: it was sent another message than it may have seen"):
             release.build(contract_of(good), preview=preview)
 
 
