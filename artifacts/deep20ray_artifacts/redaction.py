@@ -45,6 +45,12 @@ class RedactedField(Closed):
         return f"redacted:sha256:{self.sha256}"
 
     @property
+    def line(self) -> str:
+        """For people: what was redacted, why and when."""
+        which = self.field if self.number is None else f"{self.field} of evidence {self.number}"
+        return f"trial {self.trial_id[:12]}, turn {self.turn}, {which}: {self.reason}; {self.redacted_at[:10]}, sha256 {self.sha256}"
+
+    @property
     def place(self) -> tuple[str, str, int, int | None, str]:
         """Which field it is."""
         return self.table, self.trial_id, self.turn, self.number, self.field

@@ -215,6 +215,7 @@ def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folde
 
     verified = verify_run(run_folder, [load_public(path) for path in trust])
     predicate = verified.statement.predicate
+    redacted = () if verified.redaction is None else verified.redaction.redacted
     facts = {
         "run_id": predicate.run_id,
         "edition": predicate.edition,
@@ -225,6 +226,7 @@ def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folde
         "scored": verified.tables["trials"]["status"].to_pylist().count("scored"),
         "turns": predicate.counts.turns,
         "keyid": verified.keyid,
+        "redacted": [field.model_dump() for field in redacted],
     }
     if json_:
         print(json.dumps(facts))
@@ -233,6 +235,8 @@ def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folde
         counts = predicate.counts
         part = "" if predicate.status == "complete" else f"incomplete, {facts['scored']} scored, "
         print(f"verified: {kind} {predicate.run_id}, {part}{counts.trials} trials, {counts.turns} turns, signed by {verified.keyid[:16]}")
+        for field in redacted:
+            print(one_line(f"redacted: {field.line}"))
 
 
 @keys_app.command("new")

@@ -14,6 +14,7 @@ from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.verify import verify_run
 from deep20ray_publisher import __version__, site
 from deep20ray_publisher.errors import AuditFailed
+from deep20ray_publisher.text import visible_plain
 
 EXIT_CODES = "Exit codes: 0 done, 1 internal error, 2 usage or configuration, 4 verification or publication refused, 130 interrupted."
 
@@ -66,6 +67,8 @@ def verify(run: Annotated[Path, typer.Argument(help="A signed run's folder.")], 
     part = "" if predicate.status == "complete" else "incomplete, "
     counts = predicate.counts
     print(f"verified: {kind} {predicate.run_id}, {part}{counts.trials} trials, {counts.turns} turns, signed by {verified.keyid}")
+    for field in verified.redaction.redacted if verified.redaction else ():
+        print(f"redacted: {visible_plain(field.line)}")
     report = audit_run(verified)
     total = report.total
     kept = f"{total.checked} computed again, {total.archive_only} in the private archive alone, {total.redacted} redacted"

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,17 @@ def test_a_leak_planted_in_each_role_is_found(opening: Opening, monkeypatch: pyt
 @pytest.mark.parametrize("opening", [opening for opening in TOLD if opening not in _ONE_EACH], ids=lambda opening: opening.id)
 def test_every_planted_leak_is_found(opening: Opening, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     check_found(opening, monkeypatch, tmp_path)
+
+
+def test_a_search_that_nobody_asked_for_shows_with_the_archive(tmp_path: Path) -> None:
+    played = play(BASE)
+    (first, *_) = (index for index, event in enumerate(played.events) if event.call == "search" and event.kind == "reply")
+    asked = next(event for event in played.events if (event.call, event.kind) == ("search", "started"))
+    extra = [replace(event, call="search-9") for event in (asked, played.events[first])]
+    events = (*played.events[: first + 1], *extra, *played.events[first + 1 :])
+    public, whole = audits(sealing(replace(played, events=events), tmp_path / "out"))
+    assert public.findings == (), "what the Oracle searches for isn't published"
+    assert [(finding.call, finding.fault) for finding in whole.findings] == [("search-9", Fault.ARCHIVE)]
 
 
 @pytest.mark.parametrize("name", ["a header with the lease", "an idempotency key"])
@@ -317,6 +329,8 @@ def test_another_cohort_is_refused(demo: Path, deep20ray: Callable[..., Ended]) 
 
 def test_purging_as_a_command(demo: Path, deep20ray: Callable[..., Ended]) -> None:
     (run,) = (demo / "runs").iterdir()
+    asked = deep20ray("archive", "purge", run)
+    assert asked.code == 2 and "say --yes" in asked.complaint and (demo / "private" / run.name / EVENTS).exists()
     done = deep20ray("archive", "purge", run, "--yes")
     assert done.code == 0 and "the statement still commits to what it held" in done.out
     assert "journal.sqlite holds the same" in done.complaint
