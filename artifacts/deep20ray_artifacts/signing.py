@@ -25,14 +25,15 @@ from cryptography.hazmat.primitives.serialization import (
 from deep20ray.canonical import Digest, sha256
 from deep20ray_artifacts import dsse
 from deep20ray_artifacts.documents import SUFFIX, read_document
-from deep20ray_artifacts.errors import DocumentRefused, KeyRefused, SignatureRefused, WriteFailed
+from deep20ray_artifacts.errors import DocumentRefused, EnvelopeRefused, FolderRefused, KeyRefused, SignatureRefused, WriteFailed
 from deep20ray_artifacts.files import sync_folder, write_atomic, write_new
-from deep20ray_artifacts.keys import THROWAWAY_LINE, keyid, pem_block
+from deep20ray_artifacts.folder import opened
+from deep20ray_artifacts.keys import THROWAWAY_LINE, keyid, pem_block, trusted_key
 from deep20ray_artifacts.kinds import parse_any
 from deep20ray_artifacts.limits import Limits
 from deep20ray_artifacts.redaction import DRAFT_NAME, REDACTION_NAME
 from deep20ray_artifacts.statement import PAYLOAD_TYPE
-from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME, check_for_signing, check_redaction
+from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME, check_for_signing, check_redaction, verify_run
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MAX_BYTES: Final = 16_384
@@ -162,17 +163,22 @@ def sign_run(run_dir: Path, key_path: Path, limits: Limits | None = None) -> Dig
 
     In a folder that was redacted it is the redaction that is signed: ``redaction.dsse.json`` takes the place of ``redaction.json``.
 
+    A run that this key has signed is verified and left as it is.
+
     Returns:
         The digest of the statement that was signed.
 
     Raises:
         KeyRefused: the key can't be used.
-        VerificationError: the folder isn't what its statement says, or a throwaway key would sign a run that wasn't simulated.
+        VerificationError: the folder isn't what its statement says, another key signed it, or a throwaway key would sign a run that
+            wasn't simulated.
         WriteFailed: the folder can't be written. Signing again is safe.
     """
     key = load_private(key_path)
     if (run_dir / DRAFT_NAME).exists():
         return _sign_redaction(run_dir, key, limits)
+    if (run_dir / ATTESTATION_NAME).exists() and not (run_dir / STATEMENT_NAME).exists():
+        return _signed_already(run_dir, key, limits)
     run = check_for_signing(run_dir, limits)
     if key.throwaway and not run.statement.predicate.simulated:
         raise SignatureRefused(f"{run_dir.name}: a throwaway key signs simulated runs only; make a key with 'keys new' and sign with that")
@@ -183,6 +189,22 @@ def sign_run(run_dir: Path, key_path: Path, limits: Limits | None = None) -> Dig
     except OSError as error:
         raise WriteFailed(f"can't remove {run_dir / STATEMENT_NAME}: {error.strerror}; it is signed: remove the file") from None
     return run.statement_sha256
+
+
+def _signed_already(run_dir: Path, key: SigningKey, limits: Limits | None) -> Digest:
+    try:
+        return verify_run(run_dir, [trusted_key(key.private.public_key(), key.throwaway)], limits).statement_sha256
+    except SignatureRefused as error:
+        try:
+            with opened(run_dir) as folder:
+                signer = dsse.parse(folder.read(ATTESTATION_NAME, (limits or Limits()).attestation_bytes)).signatures[0].keyid
+        except (EnvelopeRefused, FolderRefused):
+            raise error from None
+        if signer == key.keyid:
+            raise
+        raise SignatureRefused(
+            f"{run_dir.name}: signed already, by key {signer[:12]} and not by {key.keyid[:12]}; a run has one signature, verify that one"
+        ) from None
 
 
 def _sign_redaction(run_dir: Path, key: SigningKey, limits: Limits | None) -> Digest:
