@@ -5,7 +5,7 @@ that the Oracle read, from the private archive alone; then whoever has the archi
 provider and no key. A report says that a record is consistent, not that it is true: a producer attests to itself.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
@@ -107,6 +107,8 @@ class AuditReport:
     with_archive: bool
     roles: Mapping[str, RoleCounts]
     findings: tuple[Finding, ...]
+    elsewhere: Mapping[str, int]
+    """By run, how many answers come from it: who gave them was asked there, and is covered by that run's own audit."""
 
     @property
     def total(self) -> RoleCounts:
@@ -131,6 +133,7 @@ class AuditReport:
             "with_archive": self.with_archive,
             "complete": self.complete,
             "roles": {role: asdict(counts) for role, counts in self.roles.items()},
+            "elsewhere": dict(self.elsewhere),
             "findings": [asdict(finding) | {"fault": finding.fault.value} for finding in self.findings],
         }
 
@@ -171,7 +174,9 @@ def audit_run(run: SealedRun, archive: Mapping[CallId, Recomputed] | None = None
         if (trial, turn, call) not in kept:
             counts[role_of(call)].missing += 1
             findings.append(Finding(role_of(call), trial, turn, call, None, None, Fault.MISSING))
-    return AuditReport(run.statement.predicate.run_id, run.statement_sha256, archive is not None, counts, tuple(findings))
+    run_id = run.statement.predicate.run_id
+    elsewhere = Counter(row["source_run"] for row in rows["turns"] if row["source_run"] not in (None, run_id))
+    return AuditReport(run_id, run.statement_sha256, archive is not None, counts, tuple(findings), dict(sorted(elsewhere.items())))
 
 
 def _disordered(evidence: Sequence[Row], run: SealedRun) -> Iterator[tuple[str, int]]:

@@ -17,7 +17,7 @@ from deep20ray.canonical import Digest, sha256
 from deep20ray_artifacts.documents import Closed, Predicate
 from deep20ray_artifacts.errors import InvalidRecord, RecordRefused
 from deep20ray_artifacts.rowdigest import REDACTABLE, Place, rows_digest, text_digest
-from deep20ray_artifacts.statement import Count, RunId, RunPredicate, Sha256, Time
+from deep20ray_artifacts.statement import Count, Name, RunId, RunPredicate, Sha256, Time
 from deep20ray_artifacts.tables import build_table, table_bytes
 
 REDACTION_NAME: Final = "redaction.dsse.json"
@@ -33,7 +33,7 @@ class RedactedField(Closed):
     turn: Annotated[int, Field(ge=1)]
     number: int | None
     """Of an evidence item."""
-    field: str
+    field: Literal["question", "guess_name", "guess_description", "url", "excerpt", "text"]
     sha256: Sha256
     """Of the field's UTF-8."""
     reason: Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -45,6 +45,12 @@ class RedactedField(Closed):
         return f"redacted:sha256:{self.sha256}"
 
     @property
+    def line(self) -> str:
+        """For people: what was redacted, why and when."""
+        which = self.field if self.number is None else f"{self.field} of evidence {self.number}"
+        return f"trial {self.trial_id[:12]}, turn {self.turn}, {which}: {self.reason}; {self.redacted_at[:10]}, sha256 {self.sha256}"
+
+    @property
     def place(self) -> tuple[str, str, int, int | None, str]:
         """Which field it is."""
         return self.table, self.trial_id, self.turn, self.number, self.field
@@ -53,7 +59,7 @@ class RedactedField(Closed):
 class ChangedFile(Closed):
     """A table's size and digest now."""
 
-    name: str
+    name: Name
     bytes: Count
     sha256: Sha256
 

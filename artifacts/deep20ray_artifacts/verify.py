@@ -7,6 +7,7 @@ This module and all that it imports never import what signs.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +18,7 @@ import rfc8785
 
 from deep20ray.canonical import Digest, canonical, sha256
 from deep20ray_artifacts import dsse, strict_json
+from deep20ray_artifacts.agreement import check_agreement
 from deep20ray_artifacts.documents import verify_bytes
 from deep20ray_artifacts.errors import ContentRefused, EnvelopeRefused, FolderRefused, RecordRefused, SignatureRefused, StatementRefused
 from deep20ray_artifacts.folder import Folder, opened
@@ -26,7 +28,7 @@ from deep20ray_artifacts.reading import read_table
 from deep20ray_artifacts.records import check_records
 from deep20ray_artifacts.redaction import REDACTION_NAME, Redaction, check_redacted
 from deep20ray_artifacts.rowdigest import all_rows_digests
-from deep20ray_artifacts.statement import FILE_NAMES, PAYLOAD_TYPE, Statement, parse_statement
+from deep20ray_artifacts.statement import FILE_NAMES, PAYLOAD_TYPE, RUN_ID, Statement, parse_statement, time_of
 from deep20ray_artifacts.tables import PLAN_NAME
 
 ATTESTATION_NAME: Final = "attestation.dsse.json"
@@ -69,6 +71,7 @@ def verify_run(run_dir: Path, keys: Sequence[TrustedKey], limits: Limits | None 
     """
     limits = limits or Limits()
     with opened(run_dir) as folder:
+        _check_level(run_dir)
         names = folder.names({*FILE_NAMES, ATTESTATION_NAME, STATEMENT_NAME, REDACTION_NAME})
         if ATTESTATION_NAME not in names:
             unsigned = " (it is sealed but not signed: run 'sign')" if STATEMENT_NAME in names else ""
@@ -79,6 +82,7 @@ def verify_run(run_dir: Path, keys: Sequence[TrustedKey], limits: Limits | None 
         statement = parse_statement(envelope.payload)
         if key.throwaway and not statement.predicate.simulated:
             raise SignatureRefused(f"{folder.name}: signed with a throwaway key, which is accepted for simulated runs only; sign it again")
+        _check_terms(folder.name, key, statement, sha256(envelope.payload))
         redaction = None
         if REDACTION_NAME in names:
             signed = verify_bytes(Redaction, folder.read(REDACTION_NAME, limits.attestation_bytes), keys)
@@ -128,6 +132,7 @@ def check_for_signing(run_dir: Path, limits: Limits | None = None) -> SealedRun:
 
 def _sealed(run_dir: Path, limits: Limits, ignored: frozenset[str]) -> SealedRun:
     with opened(run_dir) as folder:
+        _check_level(run_dir)
         names = folder.names({*FILE_NAMES, STATEMENT_NAME, ATTESTATION_NAME})
         if STATEMENT_NAME not in names:
             signed = " (it is signed already)" if ATTESTATION_NAME in names else ""
@@ -137,6 +142,38 @@ def _sealed(run_dir: Path, limits: Limits, ignored: frozenset[str]) -> SealedRun
         statement = parse_statement(payload)
         tables, plan = _contents(folder, statement, limits)
     return SealedRun(statement, payload, tables, plan)
+
+
+def _check_terms(name: str, key: TrustedKey, statement: Statement, digest: Digest) -> None:
+    """Whether the trust file lets the key sign this run.
+
+    Raises:
+        SignatureRefused, StatementRefused: it doesn't.
+    """
+    if key.terms is None:
+        return
+    predicate = statement.predicate
+    why = key.terms.why_not("runs", digest, time_of(predicate.completed_at or predicate.started_at))
+    if why is None and predicate.edition not in key.terms.editions:
+        why = f"may not sign runs of edition {predicate.edition}"
+    if why is not None:
+        raise SignatureRefused(f"{name}: key {key.keyid[:12]} {why}; see the trust file")
+    if int(predicate.artifact_schema) < key.terms.minimum_artifact_schema:
+        raise StatementRefused(f"{name}: artifact schema {predicate.artifact_schema} is below the trust file's minimum; seal it anew")
+
+
+def _check_level(path: Path) -> None:
+    """Says which folder is meant where a sweep's, or that of all its runs, is given for a run's. A hint; nothing relies on it.
+
+    Raises:
+        FolderRefused: it is such a folder.
+    """
+    for runs in (path / "runs", path):
+        with suppress(OSError):
+            found = sorted(entry.name for entry in runs.iterdir() if RUN_ID.fullmatch(entry.name) and entry.is_dir())
+            if found:
+                more = f", or one of {len(found) - 1} others" if len(found) > 1 else ""
+                raise FolderRefused(f"{path}: it holds runs and is none; give a run's own folder, such as {runs / found[0]}{more}")
 
 
 def _check_listing(folder: Folder, names: frozenset[str], head: str) -> None:
@@ -189,6 +226,7 @@ def _contents(
         if file.rows is not None
     }
     check_records(predicate, tables)
+    check_agreement(predicate, data[PLAN_NAME], tables)
     if redaction is not None:
         check_redacted(predicate, redaction, tables)
     return MappingProxyType(tables), data[PLAN_NAME]

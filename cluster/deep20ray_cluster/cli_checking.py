@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 archive_app = typer.Typer(help="The private archive of a run.", no_args_is_help=True)
 
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder.")]
-Trust = Annotated[list[Path] | None, typer.Option("--trust", help="A public key (.pub) that may have signed; repeat for several.")]
+Trust = Annotated[
+    list[Path] | None,
+    typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable."),
+]
 Private = Annotated[
     Path | None, typer.Option("--private", help="The run's private archive: then also every wire request is computed again.")
 ]
@@ -45,19 +48,19 @@ def audit(
     Without --private, what only the private archive shows is counted and not checked.
     """
     from deep20ray_artifacts.audit import audit_run
-    from deep20ray_cluster.cohort_check import compared_cohort
+    from deep20ray_cluster.pinned import compared_cohort, unpinned_prompts
 
     run = load_run(run_folder, trust or [])
-    compared = compared_cohort(run, cohort)
+    compared, prompts = compared_cohort(run, cohort), unpinned_prompts(run)
     played = None if private is None else _played(run, private)
     archive: dict[CallId, Recomputed] | None = None if played is None else {key: call.recomputed for key, call in played.items()}
     report = audit_run(run, archive)
     if requests is not None and played is not None:
         _write_requests(requests, played)
     if json_:
-        print(json.dumps(report.document() | {"cohort": compared}))
+        print(json.dumps(report.document() | {"cohort": compared, "unpinned_prompts": prompts}))
     else:
-        _show(report, compared, None if private is None else played is not None)
+        _show(report, compared, prompts, None if private is None else played is not None)
     if not report.complete:
         total = report.total
         complain(f"{run_folder}: {total.wrong} calls' records are wrong and {total.missing} required ones missing; don't rely on this run")
@@ -97,12 +100,12 @@ def load_run(run_folder: Path, trust: list[Path]) -> "SealedRun":
     Raises:
         VerificationError, KeyRefused: it isn't, or a key can't be used.
     """
-    from deep20ray_artifacts.keys import load_public
+    from deep20ray_artifacts.trust import load_trust
     from deep20ray_artifacts.verify import STATEMENT_NAME, check_sealed, verify_run
 
     if not trust and (run_folder / STATEMENT_NAME).exists():
         return check_sealed(run_folder)
-    return verify_run(run_folder, [load_public(path) for path in trust])
+    return verify_run(run_folder, load_trust(trust, datetime.now(UTC)))
 
 
 def _played(run: "SealedRun", private: Path) -> "dict[CallId, Played] | None":
@@ -134,8 +137,10 @@ def _write_requests(path: Path, played: "dict[CallId, Played]") -> None:
         raise UsageError(f"--requests {path}: can't be written ({error.strerror}); name a new file") from None
 
 
-def _show(report: "AuditReport", compared: str, archive: bool | None) -> None:
+def _show(report: "AuditReport", compared: str, prompts: list[str], archive: bool | None) -> None:
     print(f"audit of {report.run_id}: cohort {compared}")
+    if prompts:
+        print(one_line(f"  played with prompts that this version doesn't have: {', '.join(prompts)}"))
     for role, counts in report.roles.items():
         words = [f"{counts.calls} calls", f"{counts.checked} messages checked"]
         if report.with_archive:
@@ -144,6 +149,8 @@ def _show(report: "AuditReport", compared: str, archive: bool | None) -> None:
             words.append(f"{counts.archive_only} checkable only with the archive")
             words += [f"{counts.redacted} redacted since"] if counts.redacted else []
         print(f"  {role:10}", ", ".join([*words, f"{counts.wrong} wrong", f"{counts.missing} missing"]))
+    for run_id, answers in report.elsewhere.items():
+        print(f"  {answers} answers were given in {run_id}, whose own audit covers them")
     for finding in report.findings[:_SHOWN]:
         print("  " + one_line(finding.line))
     if len(report.findings) > _SHOWN:

@@ -137,7 +137,7 @@ def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime, prices: Mapping[
         "sweep": sweep.sweep.name,
         "simulated": sweep.simulated,
         "edition": {"id": rules.id, "sha256": rules.digest},
-        "cohort": {"id": cohort.id, "sha256": cohort.digest, "subjects": [subject.id for subject in subjects]},
+        "cohort": {"id": cohort.id, "sha256": cohort.digest, "subjects": _listed(cohort, subjects), "size": len(cohort.subjects)},
         "protocol_version": protocol,
         "policy": policy.value,
         "scoring": METHOD,
@@ -160,6 +160,11 @@ def resolve(sweep: Sweep, cohort: Cohort, created_at: datetime, prices: Mapping[
         ],
     }
     return Plan(sweep, rules, cohort, policy, prompts, runs, created, document)
+
+
+def _listed(cohort: Cohort, chosen: tuple[Subject, ...]) -> list[str]:
+    """The chosen subjects' ids in the cohort's own order, in which they give its digest where they are all of it."""
+    return [subject.id for subject in cohort.subjects if subject in chosen]
 
 
 def with_archive(plan: Plan, archive: Archive) -> Plan:

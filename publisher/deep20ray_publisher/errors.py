@@ -8,6 +8,8 @@ Deep20RayError
     ├── NotOfficial      runs that no release contract covers
     ├── SelectionTie     two newest runs of one model
     ├── AuditFailed      a run whose record contradicts itself, or lacks a call
+    ├── RunMissing       a run of the catalog that isn't there
+    ├── SiteFaulty       a built site with broken links, foreign files or the like
     └── CatalogRefused   runs that can't stand on one site together
 """
 
@@ -40,5 +42,13 @@ class AuditFailed(PublicationRefused):
     """A run whose record contradicts itself, or lacks a call."""
 
 
+class RunMissing(PublicationRefused):
+    """A run of the catalog that isn't there."""
+
+
 class CatalogRefused(PublicationRefused):
     """Runs that can't stand on one site together."""
+
+
+class SiteFaulty(PublicationRefused):
+    """A built site with broken links, foreign files or the like."""

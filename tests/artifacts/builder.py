@@ -18,7 +18,7 @@ from deep20ray.actions import Ask, Guess, Violation, ViolationKind
 from deep20ray.adjudication import Final, decide
 from deep20ray.answers import Role, Token, Verdict
 from deep20ray.canonical import canonical, digest_of, sha256
-from deep20ray.editions import Edition
+from deep20ray.editions import EDITIONS, Edition
 from deep20ray.editions import edition as edition_of
 from deep20ray.game import Ended, Game
 from deep20ray.seeds import trial_id, variation_token
@@ -100,13 +100,27 @@ class RunDraft:
     rows: dict[str, Rows]
     facts: dict[str, Any]
     plan: bytes
+    cohort: Cohort
     files: dict[str, bytes] = field(default_factory=dict)
     """Bytes to stand in a table file's place, listed truthfully in the statement."""
+
+    def __post_init__(self) -> None:
+        self._made = self.plan
+
+    def _follow(self) -> None:
+        """Makes the plan anew from the rows, unless a test gave it one of its own."""
+        if self.plan != self._made:
+            return
+        self.plan = _plan(self.facts, self.rows, self.cohort)
+        if self.rows["run"][0]["plan_sha256"] == sha256(self._made):
+            self.rows["run"][0]["plan_sha256"] = sha256(self.plan)
+        self._made = self.plan
 
     def seal(self, root: Path) -> Path:
         """Writes ``root/RUN_ID`` with every table, the plan and an unsigned statement."""
         folder = root / str(self.facts["run_id"])
         folder.mkdir(parents=True)
+        self._follow()
         entries = [write_plan(self.plan, folder)]
         for name in TABLES:
             path = folder / f"{name}.arrow"
@@ -132,7 +146,8 @@ def sealed_run(root: Path, key_path: Path, **parameters: Any) -> Path:
 
 
 def recorded(run: RunDraft) -> RunDraft:
-    """The draft with the message digests that its rows give, where a test hasn't put in others; to be called last."""
+    """The draft settled, with the message digests that its rows give, where a test hasn't put in others; to be called last."""
+    settle(run.rows)
     full = {name: build_table(name, rows).to_pylist() for name, rows in run.rows.items()}
     messages = Expected.of(full, run.plan).messages
     for row in run.rows["audits"]:
@@ -167,6 +182,7 @@ def reuse(run: RunDraft, turn: int, source: int | Mapping[str, Any], policy: str
     trial["fresh_adjudication_cost_microusd"] = fresh + sum(each["source_cost_microusd"] for each in hits)
     rows["run"][0]["reuse_policy"] = policy
     rows["sources"] = source_rows(rows["turns"], {ARCHIVED: digest_of("archived")})
+    settle(rows)
 
 
 ANSWERED = ("oracle", "oracle_basis", "reviewer", "reviewer_basis", "judge", "judge_basis")
@@ -212,7 +228,6 @@ def draft(
     cohort = Cohort("test-cohort", tuple(_subject(subject_id) for subject_id in scripts))
     protocol = protocol_version(rules, cohort)
     rounds = len(next(iter(scripts.values())))
-    plan = canonical({"cohort": {"id": cohort.id, "sha256": cohort.digest}, "edition": rules.digest, "model": model_id, "rounds": rounds})
     rows: dict[str, Rows] = {table: [] for table in TABLES}
     started = completed_at - timedelta(minutes=len(scripts) * rounds)
     order = [(subject, round_) for round_ in range(1, rounds + 1) for subject in cohort.subjects]
@@ -233,7 +248,7 @@ def draft(
         "cohort_sha256": cohort.digest,
         "protocol_version": protocol,
         "policy": policy or str(rules.policies[0]),
-        "plan_sha256": sha256(plan),
+        "plan_sha256": UNRECORDED,
         "journal": Journal(events=7, head=head_of(row["event_sha256"] for row in rows["chain"])),
         "private": [PrivateFile(name=name, bytes=1, sha256=digest_of(name)) for name in PRIVATE_NAMES],
         "model": Model(id=model_id, provider="openai-chat", requested=f"{model_id}-2026"),
@@ -246,8 +261,62 @@ def draft(
     }
     rows["subjects"] = [_subject_row(subject) for subject in cohort.subjects]
     rows["roles"] = [_role_row(role, model_id) for role in Role]
+    settle(rows)
     rows["run"] = [_run_row(facts, name, cohort.id, len(order), started, completed_at)]
-    return RunDraft(rows, facts, plan)
+    plan = _plan(facts, rows, cohort)
+    facts["plan_sha256"] = rows["run"][0]["plan_sha256"] = sha256(plan)
+    return RunDraft(rows, facts, plan, cohort)
+
+
+SEARCH = {"backend": "searxng", "query_target": 0, "max_queries": 1, "max_results": 5, "fetch_pages": 0, "keyless": False}
+
+
+def role_entry(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A role's settings as a plan has them, by its row."""
+    names = ("provider", "requested_model", "max_output_tokens", "prompt_revision", "prompt_sha256")
+    entry = {name: row[name] for name in names} | {"effort": row.get("effort"), "sampling": {}}
+    return entry | {"config_sha256": digest_of(entry)}
+
+
+def _plan(facts: Mapping[str, Any], rows: Mapping[str, Rows], cohort: Cohort) -> bytes:
+    """The plan that a sweep would have had, by what it came to."""
+    run = rows["run"][0]
+    entries = {row["role"]: role_entry(row) for row in rows["roles"]}
+    for row in rows["roles"]:
+        row["config_sha256"] = entries[row["role"]]["config_sha256"]
+    known = facts["edition"] in EDITIONS
+    return canonical(
+        {
+            "plan_schema": 1,
+            "software": run["software"],
+            "sweep": facts["sweep"],
+            "simulated": facts["simulated"],
+            "edition": {"id": facts["edition"], "sha256": edition_of(facts["edition"]).digest if known else ""},
+            "cohort": {
+                "id": run["cohort"],
+                "sha256": facts["cohort_sha256"],
+                "subjects": [each.id for each in cohort.subjects],
+                "size": len(cohort.subjects),
+            },
+            "protocol_version": facts["protocol_version"],
+            "policy": facts["policy"],
+            "scoring": "average-then-average-v1",
+            "reuse_policy": run["reuse_policy"],
+            "fetch_policy": run["fetch_policy"],
+            "search": {**SEARCH, "backend": run["search_backend"]},
+            "support": {role: entry for role, entry in entries.items() if role != Role.GUESSER},
+            "runs": [
+                {
+                    "run_id": facts["run_id"],
+                    "model_id": facts["model"].id,
+                    "model_name": run["model_name"],
+                    "run_seed": facts["run_seed"],
+                    "guesser": entries.get(Role.GUESSER),
+                    "trials": [{name: row[name] for name in ("trial_id", "subject_id", "round")} for row in rows["trials"]],
+                }
+            ],
+        }
+    )
 
 
 @dataclass
@@ -305,11 +374,12 @@ def _play(
             common = {**key, "attempt": 1, "call": call, "ask": 0, "state": "terminal"}
             rows["audits"].append(common | _audit(common, model_id))
             rows["usage"].append(
-                common | {"input_fresh": 300, "output_visible": 20, "searches": int(call == "search"), "pages": 0, "cost_microusd": 40}
+                common | {"input_fresh": 300, "output_visible": 20, "searches": int(call == "search"), "pages": 0, "cost_microusd": cost}
             )
     ended = game.needs
     assert isinstance(ended, Ended), "a script plays its trial to the end"
     rows["turns"] += turns
+    costs = _shared_out(cost, [row for row in rows["usage"] if row["trial_id"] == identity["trial_id"]])
     rows["trials"].append(
         {
             **identity,
@@ -322,17 +392,53 @@ def _play(
             **_sums(turns),
             "started_at": started,
             "completed_at": clock.end,
-            "cost_microusd": cost,
-            "guesser_cost_microusd": None if cost is None else cost // 3,
+            **costs,
             **answering(rows["usage"], identity["trial_id"]),
             "duration_ms": 60_000,
         }
     )
 
 
-def answering(usage: Rows, trial: str) -> dict[str, int]:
+def _shared_out(cost: int | None, usage: Rows) -> dict[str, int | None]:
+    """Gives each of a trial's calls its share of what the trial cost: the first the odd rest; unknown stays unknown."""
+    if cost is not None:
+        for row in usage:
+            row["cost_microusd"] = cost // len(usage)
+        usage[0]["cost_microusd"] += cost % len(usage)
+    return {"cost_microusd": cost, "guesser_cost_microusd": cost and sum(row["cost_microusd"] for row in usage if row["call"] == "guesser")}
+
+
+_CALL = ("trial_id", "attempt", "turn", "call", "ask", "state")
+
+
+def settle(rows: Mapping[str, Rows]) -> None:
+    """Makes anew what sums up a run's calls: who answered for each role, what each trial cost and lasted, and which calls were made again."""
+    for row in rows["roles"]:
+        calls = [each for each in rows["audits"] if each["call"] == row["role"] and each["served_model"]]
+        row["served_models"] = sorted({each["served_model"] for each in calls})
+    again = {tuple(row[name] for name in _CALL): row for row in rows["usage"] if row["state"] != "terminal"}
+    causes = {tuple(row[name] for name in _CALL): row["cause"] for row in rows["repairs"]}
+    rows["repairs"][:] = [
+        dict(zip(_CALL, call, strict=True)) | {"cause": causes.get(call, "transport"), "cost_microusd": row["cost_microusd"]}
+        for call, row in again.items()
+    ]
+    for trial in rows["trials"]:
+        trial |= spent(rows["usage"], trial["trial_id"])
+        ended = trial["started_at"] and trial["completed_at"]
+        trial["duration_ms"] = round((trial["completed_at"] - trial["started_at"]).total_seconds() * 1000) if ended else None
+
+
+def spent(usage: Rows, trial: str) -> dict[str, int | None]:
+    """What a trial's calls cost."""
+    own = [row for row in usage if row["trial_id"] == trial and row["state"] == "terminal"]
+    total, guesser = ([row["cost_microusd"] for row in own if call in (None, row["call"])] for call in (None, "guesser"))
+    return {"cost_microusd": None if None in total else sum(total), "guesser_cost_microusd": None if None in guesser else sum(guesser)}
+
+
+def answering(usage: Rows, trial: str) -> dict[str, int | None]:
     """What answering questions cost in a trial that reuses nothing."""
-    cost = sum(row["cost_microusd"] for row in usage if row["trial_id"] == trial and row["call"] in ADJUDICATION_CALLS)
+    costs = [row["cost_microusd"] for row in usage if row["trial_id"] == trial and row["call"] in ADJUDICATION_CALLS]
+    cost = None if None in costs else sum(costs)
     return {"reused_answers": 0, "adjudication_cost_microusd": cost, "fresh_adjudication_cost_microusd": cost}
 
 

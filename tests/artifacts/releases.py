@@ -5,9 +5,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from deep20ray.answers import Role
 from deep20ray.canonical import canonical, digest_of
-from deep20ray.editions import EDITION_1_1
 from deep20ray_artifacts.contract import Contract
 from deep20ray_artifacts.qualification import contract_facts
 from deep20ray_artifacts.signing import load_private, sign_payload
@@ -15,39 +13,12 @@ from tests.artifacts import builder
 
 SCORES = {f"T-{number:04}": [1 + number % 3, 2, 1] for number in range(1, 11)}
 """Ten subjects in three rounds, as the edition wants it."""
-SEARCH = {"backend": "searxng", "query_target": 0, "max_queries": 1, "max_results": 5, "fetch_pages": 0, "keyless": False}
 
 
 def release_draft(model_id: str = "alpha", hours: int = 0, **more: Any) -> builder.RunDraft:
     """A complete run of real models, as a contract wants it."""
     given: dict[str, Any] = {"scores": SCORES, "simulated": False, "completed_at": builder.COMPLETED_AT + timedelta(hours=hours), **more}
-    run = builder.draft(model_id=model_id, **given)
-    entries = {row["role"]: _entry(row) for row in run.rows["roles"]}
-    for row in run.rows["roles"]:
-        row["config_sha256"] = entries[row["role"]]["config_sha256"]
-    row, facts = run.rows["run"][0], run.facts
-    trials = [{"trial_id": each["trial_id"], "subject_id": each["subject_id"], "round": each["round"]} for each in run.rows["trials"]]
-    plan = {
-        "edition": {"id": facts["edition"], "sha256": EDITION_1_1.digest},
-        "cohort": {"id": row["cohort"], "sha256": facts["cohort_sha256"]},
-        "protocol_version": facts["protocol_version"],
-        "policy": facts["policy"],
-        "scoring": "average-then-average-v1",
-        "reuse_policy": row["reuse_policy"],
-        "fetch_policy": row["fetch_policy"],
-        "search": SEARCH,
-        "support": {role.value: entries[role.value] for role in Role if role is not Role.GUESSER},
-        "runs": [
-            {
-                "run_id": facts["run_id"],
-                "model_id": model_id,
-                "run_seed": facts["run_seed"],
-                "guesser": entries["guesser"],
-                "trials": trials,
-            }
-        ],
-    }
-    return replan(run, plan)
+    return builder.draft(model_id=model_id, **given)
 
 
 def replan(run: builder.RunDraft, plan: dict[str, Any]) -> builder.RunDraft:
@@ -88,16 +59,3 @@ def plan_of(run: builder.RunDraft) -> dict[str, Any]:
 def at(hours: int) -> datetime:
     """A time of completion."""
     return builder.COMPLETED_AT + timedelta(hours=hours)
-
-
-def _entry(row: dict[str, Any]) -> dict[str, Any]:
-    entry = {
-        "provider": row["provider"],
-        "requested_model": row["requested_model"],
-        "effort": None,
-        "sampling": {},
-        "max_output_tokens": row["max_output_tokens"],
-        "prompt_revision": row["prompt_revision"],
-        "prompt_sha256": row["prompt_sha256"],
-    }
-    return entry | {"config_sha256": digest_of(entry)}

@@ -77,8 +77,9 @@ def test_an_honest_run_is_computed_again_in_full(tmp_path: Path, key: NewKey) ->
     for role in ("guesser", "reviewer", "judge", "validator"):
         counts = report.roles[role]
         assert counts.checked == counts.calls > 0
-    # What the Oracle's search returned is not published.
-    assert report.roles["oracle"].archive_only == report.roles["oracle"].calls > 0
+    # The program's own query is the question; what the search for it returned isn't published.
+    oracle = report.roles["oracle"]
+    assert oracle.archive_only > 0 and oracle.checked + oracle.archive_only == oracle.calls
 
 
 def row_of(draft: builder.RunDraft, call: str) -> dict[str, Any]:
@@ -173,13 +174,17 @@ def test_a_question_that_was_changed_shows_in_all_that_saw_it(tmp_path: Path, ke
         turn_of(draft, row_of(draft, "judge"))["question"] = "Is it seldom seen?"
 
     report = audited(tmp_path, key, late=late)
-    assert {finding.role for finding in report.findings} == {"guesser", "reviewer", "judge"}
+    assert {finding.role for finding in report.findings} == {"guesser", "oracle", "reviewer", "judge"}
 
 
 def test_a_call_that_the_rules_do_not_make_is_found(tmp_path: Path, key: NewKey) -> None:
     def late(draft: builder.RunDraft) -> None:
         row = next(row for row in draft.rows["audits"] if row["call"] == "reviewer" and turn_of(draft, row)["judge"] is None)
-        draft.rows["audits"].append({**row, "call": "judge"})
+        for table in ("audits", "usage"):
+            place = (row["trial_id"], row["turn"], "reviewer")
+            own = next(each for each in draft.rows[table] if (each["trial_id"], each["turn"], each["call"]) == place)
+            draft.rows[table].append({**own, "call": "judge"} | ({"served_model": "support-judge"} if table == "audits" else {}))
+        rebalance(draft)
 
     report = audited(tmp_path, key, late=late)
     assert [(finding.call, finding.fault) for finding in report.findings] == [("judge", Fault.UNEXPECTED)]
@@ -213,6 +218,7 @@ def rebalance(draft: builder.RunDraft) -> None:
     for trial in draft.rows["trials"]:
         usage = [row for row in draft.rows["usage"] if row["state"] == "terminal"]
         trial |= builder.answering(usage, trial["trial_id"])
+    builder.settle(draft.rows)
 
 
 def test_another_prompt_or_model_than_the_runs_is_found(tmp_path: Path, key: NewKey) -> None:
@@ -235,3 +241,19 @@ def test_a_reused_answer_has_the_guessers_call_alone(tmp_path: Path, key: NewKey
         builder.reuse(draft, next(n for n, turn in enumerate(turns) if turn.get("question") == "Is it real?" and turn["repeated"]), 0)
 
     assert audited(tmp_path, key, spoil=reused).complete
+
+
+def test_answers_of_other_runs_are_left_to_their_own_audits(tmp_path: Path, key: NewKey) -> None:
+    def archived(draft: builder.RunDraft) -> None:
+        source = {
+            "run": builder.ARCHIVED,
+            "trial": "f" * 64,
+            "turn": 3,
+            "at": builder.COMPLETED_AT,
+            "policy": "archive",
+            "cost_microusd": 5,
+        }
+        builder.reuse(draft, 0, source, "archive")
+
+    report = audited(tmp_path, key, spoil=archived)
+    assert report.complete and report.elsewhere == {builder.ARCHIVED: 1}

@@ -9,7 +9,7 @@ import pytest
 from deep20ray.canonical import canonical, digest_of
 from deep20ray_artifacts.contract import Contract
 from deep20ray_artifacts.documents import verify_document
-from deep20ray_artifacts.errors import DocumentRefused, EnvelopeRefused, InvalidRecord, KeyRefused, SignatureRefused
+from deep20ray_artifacts.errors import DocumentRefused, EnvelopeRefused, InvalidRecord, KeyRefused, RecordRefused, SignatureRefused
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.qualification import Candidate, Clause, check, qualify
 from deep20ray_artifacts.signing import NewKey, load_private, new_key, sign_document, sign_payload
@@ -112,7 +112,8 @@ def test_a_digest_copied_from_a_contract_does_not_help(tmp_path: Path, key: NewK
         plan["support"]["judge"]["send_seed"] = False
         replan(run, plan)
 
-    assert [each.name for each in judged(tmp_path, key, change)] == ["judge: parameters of the plan"]
+    with pytest.raises(RecordRefused, match="digest of the judge's settings"):
+        judged(tmp_path, key, change)
 
 
 def test_a_guesser_that_is_not_registered_is_not_official(tmp_path: Path, key: NewKey) -> None:

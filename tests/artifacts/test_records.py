@@ -12,7 +12,7 @@ from deep20ray_artifacts.keys import TrustedKey
 from deep20ray_artifacts.signing import NewKey, sign_run
 from deep20ray_artifacts.statement import Journal, Model, RunLimits
 from deep20ray_artifacts.verify import check_sealed, verify_run
-from tests.artifacts.builder import RunDraft, draft, force_sign
+from tests.artifacts.builder import RunDraft, draft, force_sign, settle
 
 FIRST = 0  # trials: success after 8 questions, with a violation, two rejected guesses, a judged answer
 Change = Callable[[RunDraft], object]
@@ -54,6 +54,7 @@ def _unscored(status: str, cause: str | None, drop_last: bool = True) -> Change:
             turn = trial["turns"]
             run.rows["turns"] = [row for row in run.rows["turns"] if (row["trial_id"], row["turn"]) != (trial["trial_id"], turn)]
             trial |= {"turns": turn - 1, "guesses": 2}
+        settle(run.rows)
 
     return change
 
@@ -197,6 +198,8 @@ def test_contradictions_are_refused(tmp_path: Path, key: NewKey, trusted: list[T
 def test_an_incomplete_run_is_accepted_as_such(tmp_path: Path, status: str, cause: str | None) -> None:
     run = draft()
     _unscored(status, cause)(run)
-    run.rows["repairs"].append(_repair(run))
+    for table in ("audits", "usage"):
+        run.rows[table].append({**run.rows[table][0], "ask": 1, "state": "superseded"})
+    settle(run.rows)
     predicate = check_sealed(run.seal(tmp_path)).statement.predicate
     assert (predicate.status, predicate.completed_at) == ("incomplete", None)

@@ -15,6 +15,7 @@ import pytest
 
 from deep20ray.canonical import canonical, sha256
 from deep20ray.score import METHOD
+from deep20ray_artifacts import dsse
 from deep20ray_artifacts.errors import (
     ContentRefused,
     EnvelopeRefused,
@@ -317,8 +318,27 @@ def test_signing_again_after_being_cut_short(tmp_path: Path, key: NewKey, truste
         check_sealed(folder)
     digest = sign_run(folder, key.private)
     assert verify_run(folder, trusted).statement_sha256 == digest
-    with pytest.raises(FolderRefused, match="signed already"):
-        sign_run(folder, key.private)
+
+
+def test_signing_twice_is_once(tmp_path: Path, run: Path, key: NewKey) -> None:
+    """The same key again changes nothing; another key, or a run that was changed since, is refused with its reason."""
+    before = (run / ATTESTATION_NAME).read_bytes()
+    assert sign_run(run, key.private) == sha256(dsse.parse(before).payload)
+    assert (run / ATTESTATION_NAME).read_bytes() == before
+    other = new_key(tmp_path / "keys", "other")
+    with pytest.raises(SignatureRefused, match=f"signed already, by key {key.keyid[:12]} and not by {other.keyid[:12]}"):
+        sign_run(run, other.private)
+    (run / "plan.json").write_bytes(b"{}")
+    with pytest.raises(FolderRefused, match="bytes, not the"):
+        sign_run(run, key.private)
+
+
+def test_a_folder_one_level_up_is_named_as_such(run: Path, key: NewKey, trusted: list[TrustedKey]) -> None:
+    """The sweep's folder, or that of its runs: the line says which folder to give."""
+    for folder in (run.parent, run.parent.parent):
+        _refused(folder, trusted, FolderRefused, f"give a run's own folder, such as .*/runs/{run.name}$")
+        with pytest.raises(FolderRefused, match="give a run's own folder"):
+            sign_run(folder, key.private)
 
 
 def test_verifying_imports_nothing_that_signs() -> None:

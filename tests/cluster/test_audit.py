@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,17 @@ def test_every_planted_leak_is_found(opening: Opening, monkeypatch: pytest.Monke
     check_found(opening, monkeypatch, tmp_path)
 
 
+def test_a_search_that_nobody_asked_for_shows_with_the_archive(tmp_path: Path) -> None:
+    played = play(BASE)
+    (first, *_) = (index for index, event in enumerate(played.events) if event.call == "search" and event.kind == "reply")
+    asked = next(event for event in played.events if (event.call, event.kind) == ("search", "started"))
+    extra = [replace(event, call="search-9") for event in (asked, played.events[first])]
+    events = (*played.events[: first + 1], *extra, *played.events[first + 1 :])
+    public, whole = audits(sealing(replace(played, events=events), tmp_path / "out"))
+    assert public.findings == (), "what the Oracle searches for isn't published"
+    assert [(finding.call, finding.fault) for finding in whole.findings] == [("search-9", Fault.ARCHIVE)]
+
+
 @pytest.mark.parametrize("name", ["a header with the lease", "an idempotency key"])
 def test_what_an_actor_adds_to_its_request_shows_with_the_archive(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with monkeypatch.context() as patch:
@@ -289,7 +301,7 @@ def test_the_audit_as_a_command(demo: Path, deep20ray: Callable[..., Ended], tmp
     (run,) = (demo / "runs").iterdir()
     done = deep20ray("audit", run)
     assert done.code == 0, done
-    assert "cohort core-1.1: every subject is as its list has it" in done.out
+    assert "cohort core-1.1: every subject is as its list has it" in done.out and "doesn't have" not in done.out
     assert "guesser    28 calls, 28 messages checked, 0 checkable only with the archive, 0 wrong, 0 missing" in done.out
     # The scripted desk makes no requests: with the archive that shows.
     found = deep20ray("audit", run, "--private", demo / "private" / run.name, "--json", "--requests", tmp_path / "requests.jsonl")
@@ -317,6 +329,8 @@ def test_another_cohort_is_refused(demo: Path, deep20ray: Callable[..., Ended]) 
 
 def test_purging_as_a_command(demo: Path, deep20ray: Callable[..., Ended]) -> None:
     (run,) = (demo / "runs").iterdir()
+    asked = deep20ray("archive", "purge", run)
+    assert asked.code == 2 and "say --yes" in asked.complaint and (demo / "private" / run.name / EVENTS).exists()
     done = deep20ray("archive", "purge", run, "--yes")
     assert done.code == 0 and "the statement still commits to what it held" in done.out
     assert "journal.sqlite holds the same" in done.complaint

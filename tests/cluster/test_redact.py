@@ -47,7 +47,9 @@ def test_a_field_is_redacted_signed_verified_audited_and_shown(run: Path, key: N
     target = tmp_path / "redacted" / run.name
     assert deep20ray("verify", target, "--trust", key.public).code == 4, "not signed yet"
     assert deep20ray("sign", target, "--key", key.private).code == 0
-    assert deep20ray("verify", target, "--trust", key.public).code == 0
+    shown = deep20ray("verify", target, "--trust", key.public)
+    assert shown.code == 0 and shown.out.count("redacted: trial ") == 4
+    assert "guess_name: a name that was <b>asked</b> to be taken down; 20" in shown.out
     public = deep20ray("audit", target, "--trust", key.public)
     assert public.code == 0 and "redacted since" in public.out
     site.build([target.parent], [load_public(key.public)], tmp_path / "site", preview=True)

@@ -77,12 +77,13 @@ def test_a_signing_machine_has_neither_ray_nor_http(signing_machine: Venv) -> No
     assert "resume" in signing_machine.command("deep20ray", "--help")
 
 
-def test_a_signing_machine_makes_keys_signs_and_verifies(signing_machine: Venv, tmp_path: Path) -> None:
+def test_a_signing_machine_makes_keys_signs_verifies_and_audits(signing_machine: Venv, tmp_path: Path) -> None:
     run = recorded(draft()).seal(tmp_path / "runs")
     signing_machine.command("deep20ray", "keys", "new", "k", "--dir", tmp_path, "--throwaway")
     signing_machine.command("deep20ray", "sign", run, "--key", tmp_path / "k.key")
     assert (tmp_path / "k.key").stat().st_mode & 0o077 == 0
     assert run.name in signing_machine.command("deep20ray", "verify", run, "--trust", tmp_path / "k.pub")
+    assert "0 wrong, 0 missing" in signing_machine.command("deep20ray", "audit", run, "--trust", tmp_path / "k.pub")
 
 
 def test_playing_without_the_extra_says_what_to_install(signing_machine: Venv, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_leaderboard_facts(built: Path) -> None:
     assert "1 shared 1 to 4 Model alpha simulated 14.17 \u22124.32 to 32.65" in words
     assert "1 shared 1 to 4 Model beta simulated 14.17" in words
     assert "3 1 to 4 Model gamma simulated 25.00 no observed variation" in words
-    assert "2 6 trials 83.3% 5 of 6 100% 0 violations $0.0024 all roles $0.0072 2026-12-01" in words
+    assert "2 6 trials 83.3% 5 of 6 100% 0 violations $0.0020 all roles $0.0072 2026-12-01" in words
     assert "unknown all roles unknown" in words  # gamma's price is unknown, and unknown is not nothing
 
 

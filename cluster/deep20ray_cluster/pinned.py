@@ -1,9 +1,10 @@
-"""Whether a run's subjects are those of its cohort, as the cohort's own list has them."""
+"""Whether a run's subjects are those of its cohort, as the cohort's own list has them, and its prompts revisions that are pinned here."""
 
 import json
 from typing import Any
 
 import deep20ray_cohorts
+import deep20ray_prompts
 from deep20ray.subjects import Cohort
 from deep20ray_artifacts.errors import RecordRefused
 from deep20ray_artifacts.verify import SealedRun
@@ -42,3 +43,10 @@ def _check(cohort: Cohort, run: SealedRun) -> None:
     planned: Any = json.loads(run.plan).get("cohort")
     if not isinstance(planned, dict) or planned.get("sha256") != cohort.digest:
         raise RecordRefused("plan.json: its cohort isn't the statement's; the run must be sealed again")
+
+
+def unpinned_prompts(run: SealedRun) -> list[str]:
+    """The revisions that a run was played with and whose text this version doesn't have."""
+    pinned = {(entry.revision, entry.sha256) for entry in deep20ray_prompts.index()}
+    rows = run.tables["roles"].to_pylist()
+    return [row["prompt_revision"] for row in rows if (row["prompt_revision"], row["prompt_sha256"]) not in pinned]
