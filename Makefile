@@ -22,7 +22,7 @@ export RAY_USAGE_STATS_REPORT_URL := http://127.0.0.1:9/
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
 export NO_UPDATE_NOTIFIER := 1
 
-.PHONY: help setup tools demo test test-full test-wire wire-tools test-pythons replay real-model bench lint format dist clean
+.PHONY: help setup tools demo test test-full test-wire wire-tools test-pythons replay real-model bench bench-scale lint format dist clean
 
 help:
 	@echo 'make demo            play the simulated sweep, sign, verify, audit and build a site (sets up first)'
@@ -31,7 +31,7 @@ help:
 	@echo 'make test-wire       the providers against servers, packages and a model by others, which it installs (about 250 MB)'
 	@echo 'make replay DATA=DIR play recorded games again and compare'
 	@echo 'make real-model      play with a small language model on this machine (installs about 130 MB)'
-	@echo 'make bench | format | dist | tools | test-pythons | clean'
+	@echo 'make bench | bench-scale | format | dist | tools | test-pythons | clean'
 
 # ---- setup
 
@@ -89,6 +89,11 @@ bench: setup
 	$(BIN)/python -m benchmarks.overhead --trials 60 --questions 20 --latency 0
 	$(BIN)/python -m benchmarks.gates
 	$(BIN)/python -m benchmarks.gates --rate 500 --ways told unknown
+
+# Memory and cost against the number of trials; SIZES="10 100 1000 10000" takes longer.
+SIZES ?= 10 100 1000
+bench-scale: setup
+	$(BIN)/python -m benchmarks.scale --sizes $(SIZES) --wide 1000
 
 # ---- check
 

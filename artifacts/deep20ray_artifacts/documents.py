@@ -35,6 +35,8 @@ class Predicate(Closed):
 
     predicate_type: ClassVar[str]
     noun: ClassVar[str]
+    use: ClassVar[str] = "documents"
+    """What a trust file must let its key sign."""
 
     @property
     def subject(self) -> tuple[str, str]:
@@ -63,7 +65,7 @@ class Predicate(Closed):
         try:
             return cls.model_validate(facts)
         except ValidationError as error:
-            raise InvalidRecord(f"no valid {cls.noun}: {_first(error)}") from None
+            raise InvalidRecord(f"no valid {cls.noun}: {first_complaint(error)}") from None
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -80,7 +82,7 @@ class Predicate(Closed):
         except strict_json.NotStrictJson as error:
             raise DocumentRefused(f"{cls.noun}: {error}; get it again from its source") from None
         except ValidationError as error:
-            raise DocumentRefused(f"{cls.noun}: {_first(error)}; read it with the version that made it") from None
+            raise DocumentRefused(f"{cls.noun}: {first_complaint(error)}; read it with the version that made it") from None
         if found.statement() != data:
             raise DocumentRefused(f"{cls.noun}: its statement isn't in canonical form, or is about something else; make it again")
         return found
@@ -119,6 +121,10 @@ def verify_bytes(kind: type[_P], data: bytes, keys: Sequence[TrustedKey]) -> Sig
     if envelope.payload_type != PAYLOAD_TYPE or len(envelope.signatures) != 1:
         raise EnvelopeRefused("a document is one in-toto statement with one signature; sign it again")
     found = [key for key in dsse.signers(envelope, keys) if not key.throwaway]
+    for key in found:
+        why = key.terms and key.terms.why_not(kind.use, sha256(envelope.payload), None)
+        if why:
+            raise SignatureRefused(f"key {key.keyid[:12]} {why}; see the trust file")
     if not found:
         raise SignatureRefused("not signed by a trusted key that may sign documents; a throwaway key signs simulated runs alone")
     return Signed(kind.parse(envelope.payload), sha256(envelope.payload), found[0].keyid)
@@ -143,7 +149,7 @@ def read_document(path: Path, limits: Limits | None = None) -> bytes:
     return data
 
 
-def _first(error: ValidationError) -> str:
+def first_complaint(error: ValidationError) -> str:
     """The first complaint, on one line, without the input."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
     where = ".".join(str(part) for part in first["loc"])

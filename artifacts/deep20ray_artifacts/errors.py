@@ -2,6 +2,7 @@
 
 Deep20RayError
 ├── UsageError (2)
+│   ├── TrustRefused        a trust file that can't be used, or a key that is named twice
 │   ├── KeyRefused          a key file that can't be used, or would be overwritten
 │   └── WriteFailed         a folder or file that can't be written (permissions, a full disk)
 ├── InvalidRecord (1)       a caller's mistake: rows or facts that fit no public table or statement
@@ -11,6 +12,7 @@ Deep20RayError
     ├── SignatureRefused    no valid signature by a key that may sign this run
     ├── StatementRefused    signed bytes that are no statement of this kind, or name another run
     ├── DocumentRefused     a signed document, such as a contract, that is none of its kind
+    ├── CatalogBroken       a catalog that is older than one seen before, forgets a run or has another for it
     ├── ContentRefused      a file that isn't the signed one
     ├── ArchiveRefused      a private archive that isn't the one that the statement commits to
     ├── TableRefused        Arrow bytes outside the one accepted form
@@ -22,6 +24,10 @@ from deep20ray.errors import Deep20RayError, UsageError
 
 class KeyRefused(UsageError):
     """A key file that can't be used, or would be overwritten."""
+
+
+class TrustRefused(UsageError):
+    """A trust file that can't be used, or a key that is named twice."""
 
 
 class WriteFailed(UsageError):
@@ -56,6 +62,10 @@ class StatementRefused(VerificationError):
 
 class DocumentRefused(VerificationError):
     """A signed document, such as a contract, that is none of its kind."""
+
+
+class CatalogBroken(VerificationError):
+    """A catalog that is older than one seen before, forgets a run or has another for it."""
 
 
 class ContentRefused(VerificationError):

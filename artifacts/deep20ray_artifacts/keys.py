@@ -7,7 +7,9 @@ refused: with such a key anyone can make a signature of any message.
 import base64
 import binascii
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +37,40 @@ _SMALL_ORDER_Y: Final = frozenset(
 """The y coordinates of all eight points of small order; each sign of x is one of them or no point."""
 
 
+_SKEW: Final = timedelta(minutes=10)
+"""How far a signer's clock may be ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a reader's trust file says of a key. A time is what a statement says of itself."""
+
+    not_before: datetime
+    not_after: datetime
+    now: datetime | None
+    editions: frozenset[str]
+    uses: frozenset[str]
+    minimum_artifact_schema: int
+    revoked: str | None
+    """Why, if it is."""
+    accepted: frozenset[str]
+    """Digests of the statements that still count after its revocation."""
+
+    def why_not(self, use: str, statement_sha256: str, at: datetime | None) -> str | None:
+        """Why a key of these terms may not have signed a statement of ``use`` at that time; None if it may."""
+        if self.revoked is not None and statement_sha256 not in self.accepted:
+            return f"is revoked ({self.revoked}), and this statement isn't among those that still count"
+        if use not in self.uses:
+            return f"may sign {' and '.join(sorted(self.uses))}, not {use}"
+        if at is not None and at < self.not_before:
+            return "is not valid yet at the time that the statement bears"
+        if at is not None and at > self.not_after:
+            return "had expired at the time that the statement bears"
+        if at is not None and self.now is not None and at > self.now + _SKEW:
+            return "signed a time that is still to come"
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class TrustedKey:
     """A public key that a reader trusts. Make one with ``trusted_key`` or ``load_public``, which refuse weak keys."""
@@ -42,6 +78,8 @@ class TrustedKey:
     keyid: Digest
     public: Ed25519PublicKey
     throwaway: bool = False
+    terms: Terms | None = None
+    """None for a bare public key, which is trusted without bounds."""
 
 
 def trusted_key(public: Ed25519PublicKey, throwaway: bool = False) -> TrustedKey:
@@ -72,7 +110,7 @@ def load_public(path: Path) -> TrustedKey:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise KeyRefused(f"can't read the public key {path}: {error.strerror}") from None
-    der, throwaway = pem_block(data, "PUBLIC KEY", path)
+    der, throwaway = pem_block(data, ("PUBLIC KEY",), path)
     try:
         key = load_der_public_key(der)
     except (ValueError, UnsupportedAlgorithm):
@@ -85,15 +123,15 @@ def load_public(path: Path) -> TrustedKey:
         raise KeyRefused(f"{path}: {error}") from None
 
 
-def pem_block(data: bytes, label: str, path: Path) -> tuple[bytes, bool]:
+def pem_block(data: bytes, labels: Sequence[str], path: Path) -> tuple[bytes, bool]:
     """The DER bytes of a key file's one PEM block, and whether the throwaway line stands above it.
 
     Raises:
-        KeyRefused: too large, not text, other lines than comments and one block of this label.
+        KeyRefused: too large, not text, other lines than comments and one block of such a label.
     """
     body = _PEM.fullmatch(data.decode("ascii", errors="replace")) if len(data) <= _MAX_BYTES else None
-    if body is None or body["label"] != label or body["end"] != label:
-        raise KeyRefused(f"{path}: not one PEM block '{label}' below comment lines; give a file that 'keys new' wrote")
+    if body is None or body["label"] not in labels or body["end"] != body["label"]:
+        raise KeyRefused(f"{path}: not one PEM block '{labels[0]}' below comment lines; give a file that 'keys new' wrote")
     try:
         der = base64.b64decode("".join(body["base64"].split()), validate=True)
     except (binascii.Error, ValueError):

@@ -2,13 +2,14 @@
 
 from typing import Final
 
+from deep20ray_artifacts.catalog import Catalog
 from deep20ray_artifacts.contract import Contract
 from deep20ray_artifacts.documents import Predicate
 from deep20ray_artifacts.errors import DocumentRefused
 from deep20ray_artifacts.redaction import Redaction
 from deep20ray_artifacts.strict_json import NotStrictJson, loads
 
-KINDS: Final[tuple[type[Predicate], ...]] = (Contract, Redaction)
+KINDS: Final[tuple[type[Predicate], ...]] = (Contract, Redaction, Catalog)
 
 
 def parse_any(data: bytes) -> Predicate:

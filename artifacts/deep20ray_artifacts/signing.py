@@ -7,6 +7,7 @@ the statement's bytes as they stand.
 import os
 import re
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Final
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
     Encoding,
     NoEncryption,
     PrivateFormat,
@@ -37,6 +39,10 @@ from deep20ray_artifacts.verify import ATTESTATION_NAME, STATEMENT_NAME, check_f
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MAX_BYTES: Final = 16_384
+_CLEAR: Final = "PRIVATE KEY"
+_ENCRYPTED: Final = "ENCRYPTED PRIVATE KEY"
+Passphrase = Callable[[], bytes]
+"""How a key's passphrase is come by: a file or a prompt, never an argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +70,11 @@ class SigningKey:
         return keyid(self.private.public_key())
 
 
-def new_key(folder: Path, name: str, throwaway: bool = False) -> NewKey:
+def new_key(folder: Path, name: str, throwaway: bool = False, passphrase: bytes | None = None) -> NewKey:
     """Makes an Ed25519 pair: ``NAME.key`` (PKCS8 PEM, mode 0600) and ``NAME.pub`` (PEM) in ``folder``.
 
     Args:
+        passphrase: encrypts the private file (PKCS8, AES-256).
         throwaway: mark both files, so that signers and verifiers take the key for simulated runs only.
 
     Raises:
@@ -82,7 +89,11 @@ def new_key(folder: Path, name: str, throwaway: bool = False) -> NewKey:
             raise KeyRefused(f"{path} exists and is never overwritten; choose another name, or move it away")
     key = Ed25519PrivateKey.generate()
     mark = f"{THROWAWAY_LINE}\n".encode() if throwaway else b""
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    if passphrase == b"":
+        raise KeyRefused(f"key {name}: an empty passphrase protects nothing; choose a long one")
+    private = key.private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase)
+    )
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,8 +115,8 @@ def _write_pair(private: tuple[Path, bytes], public: tuple[Path, bytes]) -> None
         raise
 
 
-def load_private(path: Path) -> SigningKey:
-    """Reads ``NAME.key``.
+def load_private(path: Path, passphrase: Passphrase | None = None) -> SigningKey:
+    """Reads ``NAME.key``; ``passphrase`` is asked only where the key is encrypted.
 
     Raises:
         KeyRefused: no such file, readable by others, another form or algorithm. The message never holds any of it.
@@ -118,11 +129,15 @@ def load_private(path: Path) -> SigningKey:
         raise KeyRefused(f"can't read the key {path}: {error.strerror}; make one with 'keys new'") from None
     if not stat.S_ISREG(mode) or mode & 0o077:
         raise KeyRefused(f"{path}: others may read this private key; run chmod 600 on it, or make a new one")
-    der, throwaway = pem_block(data, "PRIVATE KEY", path)
+    der, throwaway = pem_block(data, (_CLEAR, _ENCRYPTED), path)
+    encrypted = f"BEGIN {_ENCRYPTED}-".encode() in data
+    if encrypted and passphrase is None:
+        raise KeyRefused(f"{path}: this key is encrypted; give its passphrase, in a file by --passphrase-file")
     try:
-        key = load_der_private_key(der, password=None)
+        key = load_der_private_key(der, password=passphrase() if encrypted and passphrase is not None else None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise KeyRefused(f"{path}: not an unencrypted PKCS8 private key; make one with 'keys new'") from None
+        why = "the passphrase is wrong, or the file damaged" if encrypted else "not a PKCS8 private key; make one with 'keys new'"
+        raise KeyRefused(f"{path}: {why}") from None
     if not isinstance(key, Ed25519PrivateKey):
         raise KeyRefused(f"{path}: not an Ed25519 key; make one with 'keys new'")
     return SigningKey(key, throwaway)
@@ -134,7 +149,7 @@ def sign_payload(payload: bytes, key: SigningKey, payload_type: str = PAYLOAD_TY
     return dsse.encode(dsse.Envelope(payload_type, payload, (signature,)))
 
 
-def sign_document(path: Path, key_path: Path) -> tuple[Path, Digest]:
+def sign_document(path: Path, key_path: Path, passphrase: Passphrase | None = None) -> tuple[Path, Digest]:
     """Checks a document, such as a contract, and signs it: ``NAME.dsse.json`` beside ``NAME.json``.
 
     Returns:
@@ -145,7 +160,7 @@ def sign_document(path: Path, key_path: Path) -> tuple[Path, Digest]:
         VerificationError: it is no document of a known kind, or a throwaway key would sign it.
         WriteFailed: the folder can't be written.
     """
-    key = load_private(key_path)
+    key = load_private(key_path, passphrase)
     if key.throwaway:
         raise SignatureRefused(f"{path}: a throwaway key signs simulated runs only; make a key with 'keys new' and sign with that")
     payload = read_document(path)
@@ -158,7 +173,7 @@ def sign_document(path: Path, key_path: Path) -> tuple[Path, Digest]:
     return signed, sha256(payload)
 
 
-def sign_run(run_dir: Path, key_path: Path, limits: Limits | None = None) -> Digest:
+def sign_run(run_dir: Path, key_path: Path, limits: Limits | None = None, passphrase: Passphrase | None = None) -> Digest:
     """Checks a sealed folder in full and signs it: ``attestation.dsse.json`` takes the place of ``statement.json``.
 
     In a folder that was redacted it is the redaction that is signed: ``redaction.dsse.json`` takes the place of ``redaction.json``.
@@ -174,7 +189,7 @@ def sign_run(run_dir: Path, key_path: Path, limits: Limits | None = None) -> Dig
             wasn't simulated.
         WriteFailed: the folder can't be written. Signing again is safe.
     """
-    key = load_private(key_path)
+    key = load_private(key_path, passphrase)
     if (run_dir / DRAFT_NAME).exists():
         return _sign_redaction(run_dir, key, limits)
     if (run_dir / ATTESTATION_NAME).exists() and not (run_dir / STATEMENT_NAME).exists():

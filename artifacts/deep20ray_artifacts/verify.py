@@ -28,7 +28,7 @@ from deep20ray_artifacts.reading import read_table
 from deep20ray_artifacts.records import check_records
 from deep20ray_artifacts.redaction import REDACTION_NAME, Redaction, check_redacted
 from deep20ray_artifacts.rowdigest import all_rows_digests
-from deep20ray_artifacts.statement import FILE_NAMES, PAYLOAD_TYPE, RUN_ID, Statement, parse_statement
+from deep20ray_artifacts.statement import FILE_NAMES, PAYLOAD_TYPE, RUN_ID, Statement, parse_statement, time_of
 from deep20ray_artifacts.tables import PLAN_NAME
 
 ATTESTATION_NAME: Final = "attestation.dsse.json"
@@ -82,6 +82,7 @@ def verify_run(run_dir: Path, keys: Sequence[TrustedKey], limits: Limits | None 
         statement = parse_statement(envelope.payload)
         if key.throwaway and not statement.predicate.simulated:
             raise SignatureRefused(f"{folder.name}: signed with a throwaway key, which is accepted for simulated runs only; sign it again")
+        _check_terms(folder.name, key, statement, sha256(envelope.payload))
         redaction = None
         if REDACTION_NAME in names:
             signed = verify_bytes(Redaction, folder.read(REDACTION_NAME, limits.attestation_bytes), keys)
@@ -141,6 +142,24 @@ def _sealed(run_dir: Path, limits: Limits, ignored: frozenset[str]) -> SealedRun
         statement = parse_statement(payload)
         tables, plan = _contents(folder, statement, limits)
     return SealedRun(statement, payload, tables, plan)
+
+
+def _check_terms(name: str, key: TrustedKey, statement: Statement, digest: Digest) -> None:
+    """Whether the trust file lets the key sign this run.
+
+    Raises:
+        SignatureRefused, StatementRefused: it doesn't.
+    """
+    if key.terms is None:
+        return
+    predicate = statement.predicate
+    why = key.terms.why_not("runs", digest, time_of(predicate.completed_at or predicate.started_at))
+    if why is None and predicate.edition not in key.terms.editions:
+        why = f"may not sign runs of edition {predicate.edition}"
+    if why is not None:
+        raise SignatureRefused(f"{name}: key {key.keyid[:12]} {why}; see the trust file")
+    if int(predicate.artifact_schema) < key.terms.minimum_artifact_schema:
+        raise StatementRefused(f"{name}: artifact schema {predicate.artifact_schema} is below the trust file's minimum; seal it anew")
 
 
 def _check_level(path: Path) -> None:

@@ -16,9 +16,9 @@ from deep20ray.answers import Policy, Token
 from deep20ray.canonical import Digest, canonical, digest_of, sha256
 from deep20ray.editions import edition
 from deep20ray.reuse import ADJUDICATORS, Adjudicator, Terms, answer_key
-from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.schemas import ADJUDICATION_CALLS
 from deep20ray_artifacts.statement import time_text
+from deep20ray_artifacts.trust import load_trust
 from deep20ray_artifacts.verify import SealedRun, VerifiedRun, verify_run
 from deep20ray_cluster.errors import OutputError, SweepError
 from deep20ray_cluster.prices import total
@@ -41,7 +41,7 @@ def read_archive(head: SweepHead, base: Path, terms: Terms, subjects: Collection
         VerificationError, KeyRefused: a run or a key that must not be used.
         SweepError: a run is named twice, or its plan doesn't say how it searched.
     """
-    keys = [load_public(base / path) for path in head.reuse_trust]
+    keys = load_trust([base / path for path in head.reuse_trust])
     cutoff = (head.reuse_cutoff or now).astimezone(UTC)
     runs: dict[str, dict[str, Any]] = {}
     answers: list[dict[str, Any]] = []

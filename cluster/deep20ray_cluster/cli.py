@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +24,8 @@ from deep20ray_cluster.cli_checking import archive_app, audit
 from deep20ray_cluster.cli_plan import ask_first, show_plan
 from deep20ray_cluster.cli_redact import redact
 from deep20ray_cluster.cli_release import release_app
+from deep20ray_cluster.cli_signing import keys_app, sign
+from deep20ray_cluster.cli_trust import catalog_app, trust_app
 from deep20ray_cluster.extra import needs_run_extra
 from deep20ray_cluster.terminal import complain, one_line
 
@@ -67,7 +70,6 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-keys_app = typer.Typer(help="Signing keys.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 reuse_app = typer.Typer(help="Reused answers.", no_args_is_help=True)
 app.add_typer(reuse_app, name="reuse")
@@ -75,6 +77,9 @@ app.add_typer(cohort_app, name="cohort")
 app.add_typer(prompts_app, name="prompts")
 app.add_typer(archive_app, name="archive")
 app.add_typer(release_app, name="release")
+app.add_typer(trust_app, name="trust")
+app.add_typer(catalog_app, name="catalog")
+app.command("sign")(sign)
 app.command("audit")(audit)
 app.command("redact")(redact)
 
@@ -86,7 +91,7 @@ Address = Annotated[
 Results = Annotated[str | None, typer.Option("--results", help="Where sealed runs are copied to, such as s3://bucket/prefix.")]
 ProgressMode = Annotated[str, typer.Option("--progress", help="auto, plain or none.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
-Trust = Annotated[list[Path], typer.Option("--trust", help="A public key (.pub) that may have signed; repeat for several.")]
+Trust = Annotated[list[Path], typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -125,7 +130,7 @@ def run(
 def plan(
     sweep: Annotated[Path | None, typer.Argument(help="A sweep file; the embedded simulator's demo sweep without it.")] = None,
     like: Annotated[list[Path] | None, typer.Option("--like", help="A signed earlier run whose games are like these; repeatable.")] = None,
-    trust: Annotated[list[Path] | None, typer.Option("--trust", help="A public key (.pub) that may have signed it; repeatable.")] = None,
+    trust: Annotated[list[Path] | None, typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")] = None,
     json_: Json = False,
 ) -> None:
     """Show what a sweep will take, before it is played: calls, searches, cost, time and disk, by model and role.
@@ -189,31 +194,12 @@ def repair(
 
 
 @app.command()
-def sign(
-    run_folder: Annotated[Path, typer.Argument(help="A sealed run's folder, or the file of another document, such as a contract.")],
-    key: Annotated[Path, typer.Option("--key", help="The private key file that `keys new` wrote.")],
-) -> None:
-    """Check a sealed run and sign its statement. Needs no Ray and may run on another machine.
-
-    Also signs a redaction, in the folder that `redact` wrote, and other documents, such as a contract: NAME.dsse.json beside NAME.json.
-    """
-    from deep20ray_artifacts.signing import sign_document, sign_run
-
-    if run_folder.is_file():
-        path, digest = sign_document(run_folder, key)
-        print(f"signed: {path}, statement {digest}")
-        return
-    digest = sign_run(run_folder, key)
-    print(f"signed: {run_folder.name}, statement {digest}")
-
-
-@app.command()
 def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folder.")], trust: Trust, json_: Json = False) -> None:
     """Verify a signed run: signature, files, tables, and that its turns give its counts and scores."""
-    from deep20ray_artifacts.keys import load_public
+    from deep20ray_artifacts.trust import load_trust
     from deep20ray_artifacts.verify import verify_run
 
-    verified = verify_run(run_folder, [load_public(path) for path in trust])
+    verified = verify_run(run_folder, load_trust(trust, datetime.now(UTC)))
     predicate = verified.statement.predicate
     redacted = () if verified.redaction is None else verified.redaction.redacted
     facts = {
@@ -237,20 +223,6 @@ def verify(run_folder: Annotated[Path, typer.Argument(help="A signed run's folde
         print(f"verified: {kind} {predicate.run_id}, {part}{counts.trials} trials, {counts.turns} turns, signed by {verified.keyid[:16]}")
         for field in redacted:
             print(one_line(f"redacted: {field.line}"))
-
-
-@keys_app.command("new")
-def keys_new(
-    name: Annotated[str, typer.Argument(help="The key's name: NAME.key and NAME.pub are written.")],
-    directory: Annotated[Path, typer.Option("--dir", help="Where to write them.")] = Path(),
-    throwaway: Annotated[bool, typer.Option("--throwaway", help="Mark the key as good for simulated runs only.")] = False,
-) -> None:
-    """Make an Ed25519 key pair. The private file is readable by its owner alone."""
-    from deep20ray_artifacts.signing import new_key
-
-    key = new_key(directory, name, throwaway=throwaway)
-    print(key.private)
-    print(key.public)
 
 
 @reuse_app.command("explain")

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 archive_app = typer.Typer(help="The private archive of a run.", no_args_is_help=True)
 
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder.")]
-Trust = Annotated[list[Path] | None, typer.Option("--trust", help="A public key (.pub) that may have signed; repeat for several.")]
+Trust = Annotated[
+    list[Path] | None,
+    typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable."),
+]
 Private = Annotated[
     Path | None, typer.Option("--private", help="The run's private archive: then also every wire request is computed again.")
 ]
@@ -97,12 +100,12 @@ def load_run(run_folder: Path, trust: list[Path]) -> "SealedRun":
     Raises:
         VerificationError, KeyRefused: it isn't, or a key can't be used.
     """
-    from deep20ray_artifacts.keys import load_public
+    from deep20ray_artifacts.trust import load_trust
     from deep20ray_artifacts.verify import STATEMENT_NAME, check_sealed, verify_run
 
     if not trust and (run_folder / STATEMENT_NAME).exists():
         return check_sealed(run_folder)
-    return verify_run(run_folder, [load_public(path) for path in trust])
+    return verify_run(run_folder, load_trust(trust, datetime.now(UTC)))
 
 
 def _played(run: "SealedRun", private: Path) -> "dict[CallId, Played] | None":

@@ -62,7 +62,7 @@ def _made_up(settings: "Sweep") -> bool:
 
 def _estimate(settings: "Sweep", base: Path, like: list[Path], trust: list[Path]) -> "Estimate":
     from deep20ray.reuse import ReusePolicy
-    from deep20ray_artifacts.keys import load_public
+    from deep20ray_artifacts.trust import load_trust
     from deep20ray_artifacts.verify import verify_run
     from deep20ray_cluster.archive import archive_of, read_archive
     from deep20ray_cluster.estimate import estimate
@@ -72,7 +72,7 @@ def _estimate(settings: "Sweep", base: Path, like: list[Path], trust: list[Path]
 
     if like and not trust:
         raise UsageError("--like needs --trust: the public key that may have signed the earlier run")
-    keys = [load_public(path) for path in trust]
+    keys = load_trust(trust, datetime.now(UTC))
     cohort, now = load_cohort(settings, base), datetime.now(UTC)
     plan = resolve(settings, cohort, now, load_prices(settings, base / (settings.sweep.prices_file or "")))
     if settings.sweep.reuse is ReusePolicy.ARCHIVE:

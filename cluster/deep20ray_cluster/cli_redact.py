@@ -20,7 +20,7 @@ def redact(
     field: Annotated[str, typer.Option("--field", help="question, guess_name, guess_description, url, excerpt or text (of a violation).")],
     reason: Annotated[str, typer.Option("--reason", help="Why, in a few words; it is published.")],
     out: Annotated[Path, typer.Option("--out", help="The folder to write RUN_ID into.")],
-    trust: Annotated[list[Path], typer.Option("--trust", help="A public key (.pub) that may have signed; repeat for several.")],
+    trust: Annotated[list[Path], typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")],
     number: Annotated[int | None, typer.Option("--number", help="Which evidence item, for its url or excerpt.")] = None,
 ) -> None:
     """Replace a public field of a run by its digest, wherever the same text stands in that column. Sign the result with `deep20ray sign`.
@@ -28,13 +28,13 @@ def redact(
     The run keeps its original attestation, and verifies as it did but for the redacted fields, which say who redacted what, when and why.
     """
     from deep20ray_artifacts.errors import InvalidRecord
-    from deep20ray_artifacts.keys import load_public
     from deep20ray_artifacts.redaction import Wish
     from deep20ray_artifacts.redaction import redact as redacted
     from deep20ray_artifacts.statement import time_text
+    from deep20ray_artifacts.trust import load_trust
     from deep20ray_artifacts.verify import verify_run
 
-    run = verify_run(run_folder, [load_public(path) for path in trust])
+    run = verify_run(run_folder, load_trust(trust, datetime.now(UTC)))
     trial_id, number_of_turn = _place(run, turn)
     earlier = () if run.redaction is None else run.redaction.redacted
     wish = Wish(trial_id, number_of_turn, field, number)

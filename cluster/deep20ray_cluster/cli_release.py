@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -62,17 +63,17 @@ def draft(
 def check(
     run_folder: Annotated[Path, typer.Argument(help="A signed run's folder.")],
     contract: Annotated[list[Path], typer.Option("--contract", help="A signed release contract; repeat for several.")],
-    trust: Annotated[list[Path], typer.Option("--trust", help="A public key (.pub) that may have signed; repeat for several.")],
+    trust: Annotated[list[Path], typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")],
     json_: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
 ) -> None:
     """Say clause by clause whether a run is official under a contract. Ends with 4 if it is under none of those given."""
     from deep20ray_artifacts import qualification
     from deep20ray_artifacts.contract import Contract
     from deep20ray_artifacts.documents import verify_document
-    from deep20ray_artifacts.keys import load_public
+    from deep20ray_artifacts.trust import load_trust
     from deep20ray_artifacts.verify import verify_run
 
-    keys = [load_public(path) for path in trust]
+    keys = load_trust(trust, datetime.now(UTC))
     candidate = qualification.Candidate.of(verify_run(run_folder, keys), keys)
     results = []
     for path in contract:

@@ -10,6 +10,7 @@ from pathlib import Path
 from deep20ray.canonical import Digest, sha256
 from deep20ray_artifacts import dsse
 from deep20ray_artifacts.audit import AuditReport, Fault, audit_run
+from deep20ray_artifacts.catalog import Catalog, CatalogEntry, check_listed, missing
 from deep20ray_artifacts.contract import Contract
 from deep20ray_artifacts.documents import Signed, verify_bytes
 from deep20ray_artifacts.errors import ContentRefused
@@ -20,7 +21,7 @@ from deep20ray_artifacts.qualification import Candidate, check, qualify
 from deep20ray_artifacts.redaction import REDACTION_NAME, RedactedField, Redaction
 from deep20ray_artifacts.statement import RunPredicate
 from deep20ray_artifacts.verify import ATTESTATION_NAME, VerifiedRun, verify_run
-from deep20ray_publisher.errors import AuditFailed, CatalogRefused, InputMissing
+from deep20ray_publisher.errors import AuditFailed, CatalogRefused, InputMissing, RunMissing
 from deep20ray_publisher.records import RunRecord, read_record
 from deep20ray_publisher.text import slug
 
@@ -41,6 +42,8 @@ class Entry:
     unofficial: tuple[str, ...]
     """Why it is under none; the clauses of the nearest contract that don't hold."""
     redaction: Redaction | None
+    listed: CatalogEntry | None
+    """What the publisher's catalog of runs says of it."""
     files: Mapping[str, bytes]
     """Every file of the run's folder, the attestation included, by name."""
 
@@ -83,28 +86,42 @@ def discover(folders: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def load(folders: Sequence[Path], keys: Sequence[TrustedKey], contracts: Sequence[Signed[Contract]] = ()) -> tuple[Entry, ...]:
+def load(
+    folders: Sequence[Path],
+    keys: Sequence[TrustedKey],
+    contracts: Sequence[Signed[Contract]] = (),
+    listing: Signed[Catalog] | None = None,
+) -> tuple[Entry, ...]:
     """Verifies every run found, in the order of run ids.
 
+    Args:
+        listing: the catalog of all runs; a run that isn't in it, or is withdrawn, isn't official.
+
     Raises:
-        VerificationError: the first run that doesn't verify.
+        VerificationError: the first run that doesn't verify, or for which the catalog has another.
+        RunMissing: a run of the catalog that isn't there.
         CatalogRefused: one run found twice.
         AuditFailed: a run whose audits contradict what it publishes.
         InputMissing: as ``discover``.
     """
     entries: dict[str, Entry] = {}
     for path in discover(folders):
-        entry = _entry(path, keys, contracts)
+        entry = _entry(path, keys, contracts, listing)
         if entry.record.run.run_id in entries:
             raise CatalogRefused(f"{path}: run {entry.record.run.run_id} was found twice; keep one copy of it")
         entries[entry.record.run.run_id] = entry
+    gone = () if listing is None else missing(listing.predicate, tuple(entries))
+    if gone:
+        raise RunMissing(f"run {gone[0]} is in the catalog and in no folder given ({len(gone)} such runs); get it back, or withdraw it")
     return tuple(entries[run_id] for run_id in sorted(entries))
 
 
-def _entry(path: Path, keys: Sequence[TrustedKey], contracts: Sequence[Signed[Contract]]) -> Entry:
+def _entry(path: Path, keys: Sequence[TrustedKey], contracts: Sequence[Signed[Contract]], listing: Signed[Catalog] | None) -> Entry:
     verified = verify_run(path, keys)
+    listed = None if listing is None else check_listed(listing.predicate, verified)
+    barred = () if listing is None else _barred(listed)
     candidate = Candidate.of(verified, keys, _audited(verified))
-    official = qualify(candidate, contracts)
+    official = None if barred else qualify(candidate, contracts)
     return Entry(
         record=read_record(verified.tables),
         predicate=verified.statement.predicate,
@@ -113,10 +130,18 @@ def _entry(path: Path, keys: Sequence[TrustedKey], contracts: Sequence[Signed[Co
         statement_sha256=verified.statement_sha256,
         audit=candidate.audit,
         official=None if official is None else official.contract,
-        unofficial=() if official else _reasons(candidate, contracts),
+        unofficial=() if official else (*barred, *_reasons(candidate, contracts)),
         redaction=verified.redaction,
+        listed=listed,
         files=dict(_files(path, verified, keys)),
     )
+
+
+def _barred(listed: CatalogEntry | None) -> tuple[str, ...]:
+    """Why the catalog keeps a run from being official."""
+    if listed is None:
+        return ("not in the catalog of runs",)
+    return (f"withdrawn: {listed.reason}",) if listed.status == "withdrawn" else ()
 
 
 def _reasons(candidate: Candidate, contracts: Sequence[Signed[Contract]]) -> tuple[str, ...]:

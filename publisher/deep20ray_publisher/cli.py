@@ -1,6 +1,7 @@
 """The command line of the publisher. Data goes to stdout; every error is one line on stderr and an exit code."""
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,8 @@ import typer
 from deep20ray.errors import Deep20RayError
 from deep20ray_artifacts.audit import audit_run
 from deep20ray_artifacts.contract import Contract
-from deep20ray_artifacts.documents import verify_document
-from deep20ray_artifacts.keys import load_public
+from deep20ray_artifacts.documents import read_document, verify_document
+from deep20ray_artifacts.trust import load_trust
 from deep20ray_artifacts.verify import verify_run
 from deep20ray_publisher import __version__, site
 from deep20ray_publisher.errors import AuditFailed
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Trust = Annotated[list[Path], typer.Option("--trust", help="A public key (.pub) that may have signed; repeat for several.")]
+Trust = Annotated[list[Path], typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -48,11 +49,16 @@ def build(
         list[Path] | None,
         typer.Option("--contract", help="A signed release contract, under which runs are official; repeat for several."),
     ] = None,
+    catalog: Annotated[
+        Path | None,
+        typer.Option("--catalog", help="The signed catalog of runs: what it doesn't list, or lists as withdrawn, isn't official."),
+    ] = None,
 ) -> None:
     """Verify every run found and build the site of the official ones. One invalid run stops the build, and nothing is written."""
-    keys = [load_public(path) for path in trust]
+    keys = load_trust(trust, datetime.now(UTC))
     contracts = [verify_document(Contract, path, keys) for path in contract or []]
-    pages, others = site.build(runs, keys, out, preview, contracts)
+    listing = None if catalog is None else read_document(catalog)
+    pages, others = site.build(runs, keys, out, preview, contracts, listing)
     for entry in others:
         print(f"deep20ray-publisher: left out, not official: {entry.record.run.run_id}: {'; '.join(entry.unofficial)}", file=sys.stderr)
     print(f"{out / 'index.html'}: {pages} pages{' (preview)' if preview else ''}")
@@ -61,7 +67,7 @@ def build(
 @app.command()
 def verify(run: Annotated[Path, typer.Argument(help="A signed run's folder.")], trust: Trust) -> None:
     """Verify and audit one signed run: signature, files, tables, that its turns give its counts and scores, and what each role was sent."""
-    verified = verify_run(run, [load_public(path) for path in trust])
+    verified = verify_run(run, load_trust(trust, datetime.now(UTC)))
     predicate = verified.statement.predicate
     kind = "simulated run" if predicate.simulated else "run"
     part = "" if predicate.status == "complete" else "incomplete, "

@@ -8,6 +8,7 @@ Deep20RayError
     ├── NotOfficial      runs that no release contract covers
     ├── SelectionTie     two newest runs of one model
     ├── AuditFailed      a run whose record contradicts itself, or lacks a call
+    ├── RunMissing       a run of the catalog that isn't there
     └── CatalogRefused   runs that can't stand on one site together
 """
 
@@ -38,6 +39,10 @@ class SelectionTie(PublicationRefused):
 
 class AuditFailed(PublicationRefused):
     """A run whose record contradicts itself, or lacks a call."""
+
+
+class RunMissing(PublicationRefused):
+    """A run of the catalog that isn't there."""
 
 
 class CatalogRefused(PublicationRefused):

@@ -12,8 +12,10 @@ from importlib import resources
 from pathlib import Path
 
 from deep20ray.canonical import sha256
+from deep20ray_artifacts.catalog import Catalog, check_follows
 from deep20ray_artifacts.contract import Contract
-from deep20ray_artifacts.documents import Signed
+from deep20ray_artifacts.documents import Signed, verify_bytes, verify_document
+from deep20ray_artifacts.errors import CatalogBroken
 from deep20ray_artifacts.keys import TrustedKey
 from deep20ray_publisher import __version__, board, catalog, downloads, paths
 from deep20ray_publisher.board import EditionBoards
@@ -23,6 +25,8 @@ from deep20ray_publisher.pages import site_pages
 from deep20ray_publisher.render import CSP, Renderer
 
 MANIFEST = "site-manifest.json"
+CATALOG = "catalog.dsse.json"
+"""The catalog of runs, where a site was built with one."""
 _MADE_BY = "deep20ray-publisher"
 
 _HEADERS = f"""/*
@@ -35,9 +39,17 @@ _HEADERS = f"""/*
 
 
 def build(
-    folders: Sequence[Path], keys: Sequence[TrustedKey], out: Path, preview: bool, contracts: Sequence[Signed[Contract]] = ()
+    folders: Sequence[Path],
+    keys: Sequence[TrustedKey],
+    out: Path,
+    preview: bool,
+    contracts: Sequence[Signed[Contract]] = (),
+    listing: bytes | None = None,
 ) -> tuple[int, tuple[Entry, ...]]:
     """Verifies all runs and builds the site: of those that are official under a contract, or as a preview of all.
+
+    Args:
+        listing: the signed catalog of runs; it is published with the site, and must follow that of the site it takes the place of.
 
     Returns:
         The number of pages, and the runs that aren't official and were left out.
@@ -48,15 +60,32 @@ def build(
         InputMissing, OutRefused: a folder that can't be used.
     """
     _check_out(out, folders)
-    entries = catalog.load(folders, keys, contracts)
+    listed = None if listing is None else verify_bytes(Catalog, listing, keys)
+    _check_catalog(out, listed, keys)
+    entries = catalog.load(folders, keys, contracts, listed)
     shown = entries if preview else board.official(entries)
     published = {entry.record.run.run_id for entry in shown}
-    files = site_files(board.edition_boards(shown, preview), preview)
+    files = site_files(board.edition_boards(shown, preview), preview, listing)
     _replace(out, files)
     return sum(path.endswith(".html") for path in files), tuple(entry for entry in entries if entry.record.run.run_id not in published)
 
 
-def site_files(editions: tuple[EditionBoards, ...], preview: bool) -> dict[str, bytes]:
+def _check_catalog(out: Path, listed: Signed[Catalog] | None, keys: Sequence[TrustedKey]) -> None:
+    """Whether the catalog follows the one that the site in ``out`` was built with.
+
+    Raises:
+        VerificationError: it doesn't, or there is none now.
+    """
+    path = out / CATALOG
+    if not path.exists():
+        return
+    before = verify_document(Catalog, path, keys)
+    if listed is None:
+        raise CatalogBroken(f"{out}: the site there was built with catalog {before.predicate.id}; give that or a later one with --catalog")
+    check_follows(listed, before)
+
+
+def site_files(editions: tuple[EditionBoards, ...], preview: bool, listing: bytes | None = None) -> dict[str, bytes]:
     """Every file of the site by its path.
 
     Raises:
@@ -71,6 +100,8 @@ def site_files(editions: tuple[EditionBoards, ...], preview: bool) -> dict[str, 
             )
         taken.add(path.casefold())
         files[path] = data
+    if listing is not None:
+        files[CATALOG] = listing
     digests = {path: sha256(data) for path, data in sorted(files.items())}
     manifest = {"made_by": _MADE_BY, "version": __version__, "preview": preview, "files": digests}
     files[MANIFEST] = json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n"

@@ -1,6 +1,7 @@
 """Keys: modes, no overwriting, weak and foreign ones refused, and a signature that another program verifies."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,6 +15,8 @@ from deep20ray_artifacts import dsse
 from deep20ray_artifacts.errors import KeyRefused, WriteFailed
 from deep20ray_artifacts.keys import THROWAWAY_LINE, load_public, trusted_key
 from deep20ray_artifacts.signing import NewKey, load_private, new_key, sign_payload
+from deep20ray_artifacts.statement import FILE_NAMES
+from tests.artifacts.builder import sealed_run
 
 P = 2**255 - 19
 D = -121665 * pow(121666, P - 2, P) % P
@@ -165,3 +168,27 @@ def test_openssl_verifies_a_signature_by_hand(tmp_path: Path) -> None:
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
     message.write_bytes(message.read_bytes() + b" ")
     assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+
+
+def test_the_documented_check_by_hand_works(tmp_path: Path) -> None:
+    """The commands of docs/trust.md as they stand there, on a run that holds and on one that doesn't."""
+    if not all(map(shutil.which, ("openssl", "sha256sum", "sh"))):
+        pytest.skip("there is no openssl, sha256sum or sh here")
+    text = (Path(__file__).parents[2] / "docs" / "trust.md").read_text()
+    (script,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    made = new_key(tmp_path / "keys", "mine", throwaway=True)
+    run = sealed_run(tmp_path / "runs", made.private)
+    there = script.replace("first/runs/RUN_ID", str(run)).replace("keys/mine.pub", str(made.public))
+    assert str(run) in there and str(made.public) in there
+
+    def by_hand() -> tuple[int, str]:
+        shutil.rmtree(tmp_path / "hand", ignore_errors=True)
+        done = subprocess.run(["sh", "-e"], input=there, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    code, out = by_hand()
+    assert code == 0 and "Signature Verified Successfully" in out and out.count(": OK") == len(FILE_NAMES)
+    (run / "turns.arrow").write_bytes((run / "turns.arrow").read_bytes()[:-1] + b"x")
+    assert by_hand()[0] != 0 and "turns.arrow: FAILED" in by_hand()[1]
+    shutil.copyfile(new_key(tmp_path / "keys", "another").public, made.public)
+    assert by_hand()[0] != 0
