@@ -4,7 +4,7 @@ Two kinds: pages of the site, of an edition, and of a run's results change when 
 games follow from that run alone, and are made, and kept from one build to the next, run by run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -60,64 +60,27 @@ class EditionPages:
     def results(self) -> Iterator[Page]:
         """The pages about all runs."""
         rules, boards = self.edition.rules, self.edition.boards
-        axes = [charts.score_axis(rules, [each.score for each in board.standings]) for board in boards]
-        widths = [charts.width_axis([each.score for each in board.standings]) for board in boards]
-        plots = [charts.cost_plot(rules, board.standings) for board in boards]
-        lines = [_board_lines(self.edition, board) for board in boards]
         reusing = any(each.entry.record.reused for board in boards for each in board.standings)
-        shared = {"reusing": reusing, "as_of": self.edition.as_of}
-        scored = list(zip(boards, axes, strict=True))
-        wide = list(zip(boards, widths, strict=True))
-        plotted = list(zip(boards, plots, strict=True))
-        page = self.page
-        yield page(
-            "index.html", "leaderboard.html", "Leaderboard", "Who needs the fewest questions?", "index.html", boards=scored, **shared
-        )
-        yield page("stability.html", "stability.html", "Stability", "Whose results repeat?", "stability.html", boards=wide, **shared)
-        yield page(
-            "reliability.html",
-            "reliability.html",
-            "Reliability",
-            "Who keeps the action contract?",
-            "reliability.html",
-            boards=boards,
-            **shared,
-        )
-        yield page("cost.html", "cost.html", "Cost", "What a result costs, role by role.", "cost.html", boards=boards, **shared)
-        yield page("time.html", "time.html", "Time", "How long a game takes.", "time.html", boards=boards, **shared)
-        yield page("efficiency.html", "efficiency.html", "Efficiency", "Score against cost.", "efficiency.html", boards=plotted, **shared)
-        simulated = list(zip(SCENARIOS, COVERAGE, strict=True))
-        yield page(
-            "statistics.html",
-            "statistics.html",
-            "Statistics",
-            "Which differences are more than chance, and how far the intervals can be trusted.",
-            "statistics.html",
-            numbers=self.numbers,
-            coverage=simulated,
-            draws=DRAWS,
-            **shared,
-        )
-        yield page(
-            "compare/index.html",
-            "compare_index.html",
-            "Compare",
-            "Two models side by side.",
-            "compare/index.html",
-            numbers=self.numbers,
-            **shared,
-        )
-        yield page(
-            "subjects/index.html",
-            "subjects.html",
-            "Subjects",
-            "Each model on each subject.",
-            "subjects/index.html",
-            boards=list(zip(boards, lines, strict=True)),
-            **shared,
-        )
-        yield page("methodology.html", "methodology.html", "Methodology", "What is measured, and how.", "methodology.html", **shared)
-        yield page("verify.html", "verify.html", "Data and verification", "Signed files, and how to check them.", "verify.html", **shared)
+        axes = (charts.score_axis(rules, [each.score for each in board.standings]) for board in boards)
+        widths = (charts.width_axis([each.score for each in board.standings]) for board in boards)
+        plots = (charts.cost_plot(rules, board.standings) for board in boards)
+        lines = (_board_lines(self.edition, board) for board in boards)
+        simulated = {"coverage": list(zip(SCENARIOS, COVERAGE, strict=True)), "draws": DRAWS, "numbers": self.numbers}
+        for path, template, title, about, values in (
+            ("index", "leaderboard", "Leaderboard", "Who needs the fewest questions?", {"boards": _with(boards, axes)}),
+            ("stability", "stability", "Stability", "Whose results repeat?", {"boards": _with(boards, widths)}),
+            ("reliability", "reliability", "Reliability", "Who keeps the action contract?", {"boards": boards}),
+            ("cost", "cost", "Cost", "What a result costs, role by role.", {"boards": boards}),
+            ("time", "time", "Time", "How long a game takes.", {"boards": boards}),
+            ("efficiency", "efficiency", "Efficiency", "Score against cost.", {"boards": _with(boards, plots)}),
+            ("statistics", "statistics", "Statistics", "Which differences are more than chance.", simulated),
+            ("compare/index", "compare_index", "Compare", "Two models side by side.", {"numbers": self.numbers}),
+            ("subjects/index", "subjects", "Subjects", "Each model on each subject.", {"boards": _with(boards, lines)}),
+            ("methodology", "methodology", "Methodology", "What is measured, and how.", {}),
+            ("verify", "verify", "Data and verification", "Signed files, and how to check them.", {}),
+        ):
+            shared: dict[str, Any] = {"reusing": reusing, "as_of": self.edition.as_of}
+            yield self.page(f"{path}.html", f"{template}.html", title, about, f"{path}.html", **shared, **values)
 
     def subjects(self) -> Iterator[Page]:
         """Per cohort and subject one page over all models; a cohort may be on several boards of different shape."""
@@ -221,6 +184,10 @@ def front_pages(editions: tuple[EditionBoards, ...]) -> Iterator[Page]:
     simulated = all(edition.simulated for edition in editions)
     yield Page("index.html", "index.html", "deep20ray", {"editions": editions}, simulated=simulated)
     yield Page("404.html", "404.html", "Not found", {"editions": editions}, simulated=simulated)
+
+
+def _with(boards: tuple[Board, ...], drawn: Iterable[Any]) -> list[tuple[Board, Any]]:
+    return list(zip(boards, drawn, strict=True))
 
 
 def _board_lines(edition: EditionBoards, board: Board) -> list[tuple[SubjectRow, list[views.SubjectLine]]]:
