@@ -123,7 +123,7 @@ def _entry(path: Path, keys: Sequence[TrustedKey], contracts: Sequence[Signed[Co
     candidate = Candidate.of(verified, keys, _audited(verified))
     official = None if barred else qualify(candidate, contracts)
     return Entry(
-        record=read_record(verified.tables),
+        record=read_record(verified),
         predicate=verified.statement.predicate,
         keyid=verified.keyid,
         throwaway=candidate.throwaway,

@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from deep20ray_artifacts.verify import VerifiedRun
+
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
@@ -267,8 +269,9 @@ class RunRecord:
 _KEY = ("trial_id", "attempt", "turn", "call", "ask", "state")
 
 
-def read_record(tables: Mapping[str, pa.Table]) -> RunRecord:
-    """The rows of a run's verified tables (those of ``schemas.TABLES``)."""
+def read_record(run: VerifiedRun) -> RunRecord:
+    """The rows of a run. Only verification makes a ``VerifiedRun``, so that nothing else gets onto a page."""
+    tables = run.tables
     turns: dict[str, list[TurnRow]] = defaultdict(list)
     for row in _rows(tables, "turns"):
         turns[row["trial_id"]].append(TurnRow(**row))
