@@ -12,6 +12,7 @@ import pytest
 
 from deep20ray.canonical import sha256
 from deep20ray.subjects import TrustedSubject
+from deep20ray_artifacts import agreement
 from deep20ray_cluster import plan
 from deep20ray_cluster.driver import Options, start
 from deep20ray_cluster.sweep import read_sweep
@@ -79,7 +80,8 @@ def only(played: Played, world: World) -> Played:
 @pytest.mark.usefixtures("quiet_ray")
 def test_real_actors_are_sent_the_same_bytes_in_both_worlds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The identity of a trial comes from its subject's names too; here the names alone may differ.
-    monkeypatch.setattr(plan, "protocol_version", lambda edition, cohort: sha256(b"one protocol for both worlds"))
+    for module in (plan, agreement):  # who plans, and who checks
+        monkeypatch.setattr(module, "protocol_version", lambda edition, cohort: sha256(b"one protocol for both worlds"))
     keys = {}
     for role in ROLES:
         file = tmp_path / f"{role}.key"
