@@ -14,6 +14,7 @@ LLMOCK := .tools/llmock/bin/llmock
 DEMO := demo
 # Tests in this many processes, each with a Ray of its own; many wait more than they work.
 JOBS ?= 3
+FUZZ_INPUTS ?= 100000
 RECORDED_TESTS := $(wildcard tests/actors/test_*recorded*.py) tests/actors/test_dialects_wire.py tests/actors/test_paused.py
 
 # A local Ray must not probe or report anything; the driver sets the same for itself.
@@ -22,7 +23,7 @@ export RAY_USAGE_STATS_REPORT_URL := http://127.0.0.1:9/
 export RAY_ENABLE_UV_RUN_RUNTIME_ENV := 0
 export NO_UPDATE_NOTIFIER := 1
 
-.PHONY: help setup tools demo test test-full test-wire wire-tools test-pythons replay real-model bench bench-scale lint format dist clean
+.PHONY: help setup tools demo fuzz bench-verify test test-full test-wire wire-tools test-pythons replay real-model bench bench-scale lint format dist clean
 
 help:
 	@echo 'make demo            play the simulated sweep, sign, verify, audit and build a site (sets up first)'
@@ -31,6 +32,8 @@ help:
 	@echo 'make test-wire       the providers against servers, packages and a model by others, which it installs (about 250 MB)'
 	@echo 'make replay DATA=DIR play recorded games again and compare'
 	@echo 'make real-model      play with a small language model on this machine (installs about 130 MB)'
+	@echo 'make fuzz            100,000 spoilt attestations, trust files, catalogs and Arrow files against the verifier'
+	@echo 'make bench-verify    verifying a run of 1,000,000 turns, beside hashing and reading it raw'
 	@echo 'make bench | bench-scale | format | dist | tools | test-pythons | clean'
 
 # ---- setup
@@ -77,6 +80,10 @@ demo: setup
 	$(BIN)/deep20ray-publisher build $(DEMO)/sweep/runs --trust $(DEMO)/keys/demo.pub --preview --out $(DEMO)/site
 	@echo 'demo: verified and audited; open $(DEMO)/site/index.html'
 
+# Spoilt attestations, trust files, catalogs and Arrow files; several minutes, in a process with little memory.
+fuzz: setup
+	$(BIN)/python -m tests.artifacts.fuzz --inputs $(FUZZ_INPUTS)
+
 replay: setup
 	@if [ -z '$(DATA)' ]; then echo 'replay: say which recordings, DATA=DIR' >&2; exit 2; fi
 	$(BIN)/python -m tests.replay '$(DATA)'
@@ -94,6 +101,9 @@ bench: setup
 SIZES ?= 10 100 1000
 bench-scale: setup
 	$(BIN)/python -m benchmarks.scale --sizes $(SIZES) --wide 1000
+
+bench-verify: setup
+	$(BIN)/python -m benchmarks.verify
 
 # ---- check
 

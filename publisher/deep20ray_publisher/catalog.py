@@ -155,7 +155,7 @@ def _entry(path: Path, keys: Sequence[TrustedKey], contracts: Sequence[Signed[Co
     candidate = Candidate.of(verified, keys, _audited(verified))
     official = None if barred else qualify(candidate, contracts)
     files = dict(_files(path, verified, keys))
-    record = RunRecord(verified.tables, partial(_reload, files, {name: table.num_rows for name, table in verified.tables.items()}))
+    record = RunRecord(verified, partial(_reload, files, {name: table.num_rows for name, table in verified.tables.items()}))
     entry = Entry(
         record=record,
         summary=summary(record),

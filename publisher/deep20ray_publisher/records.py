@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from deep20ray_artifacts.verify import VerifiedRun
+
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
@@ -249,10 +251,15 @@ DETAIL = ("turns", "evidence", "violations", "audits", "usage")
 
 
 class RunRecord:
-    """A run's public rows. Its detail is read when it is asked for, and let go by ``release``, so that one run at a time is in memory."""
+    """A run's public rows. Only verification makes a ``VerifiedRun``, so that nothing else gets onto a page.
 
-    def __init__(self, tables: Mapping[str, pa.Table], load: Callable[[], Mapping[str, pa.Table]]) -> None:
+    Its detail is read when it is asked for and
+    let go by ``release``, so that one run at a time is in memory.
+    """
+
+    def __init__(self, verified: VerifiedRun, load: Callable[[], Mapping[str, pa.Table]]) -> None:
         """Args: load reads the verified tables ``DETAIL`` again."""
+        tables = verified.tables
         self.run = RunRow(**_rows(tables, "run")[0])
         self.roles = tuple(RoleRow(**row) for row in _rows(tables, "roles"))
         subjects = (SubjectRow(**row) for row in _rows(tables, "subjects"))

@@ -111,7 +111,7 @@ class RunDraft:
         """Makes the plan anew from the rows, unless a test gave it one of its own."""
         if self.plan != self._made:
             return
-        self.plan = _plan(self.facts, self.rows, self.cohort)
+        self.plan = plan_of(self.facts, self.rows, self.cohort)
         if self.rows["run"][0]["plan_sha256"] == sha256(self._made):
             self.rows["run"][0]["plan_sha256"] = sha256(self.plan)
         self._made = self.plan
@@ -225,7 +225,7 @@ def draft(
     """
     rules = edition_of(edition)
     scripts = _scripts(rules, scores)
-    cohort = Cohort("test-cohort", tuple(_subject(subject_id) for subject_id in scripts))
+    cohort = Cohort("test-cohort", tuple(make_subject(subject_id) for subject_id in scripts))
     protocol = protocol_version(rules, cohort)
     rounds = len(next(iter(scripts.values())))
     rows: dict[str, Rows] = {table: [] for table in TABLES}
@@ -259,11 +259,11 @@ def draft(
         "status": "complete",
         "simulated": simulated,
     }
-    rows["subjects"] = [_subject_row(subject) for subject in cohort.subjects]
+    rows["subjects"] = [subject_row(subject) for subject in cohort.subjects]
     rows["roles"] = [_role_row(role, model_id) for role in Role]
     settle(rows)
     rows["run"] = [_run_row(facts, name, cohort.id, len(order), started, completed_at)]
-    plan = _plan(facts, rows, cohort)
+    plan = plan_of(facts, rows, cohort)
     facts["plan_sha256"] = rows["run"][0]["plan_sha256"] = sha256(plan)
     return RunDraft(rows, facts, plan, cohort)
 
@@ -278,7 +278,7 @@ def role_entry(row: Mapping[str, Any]) -> dict[str, Any]:
     return entry | {"config_sha256": digest_of(entry)}
 
 
-def _plan(facts: Mapping[str, Any], rows: Mapping[str, Rows], cohort: Cohort) -> bytes:
+def plan_of(facts: Mapping[str, Any], rows: Mapping[str, Rows], cohort: Cohort) -> bytes:
     """The plan that a sweep would have had, by what it came to."""
     run = rows["run"][0]
     entries = {row["role"]: role_entry(row) for row in rows["roles"]}
@@ -514,12 +514,12 @@ def _audit(call: dict[str, Any], model_id: str) -> dict[str, Any]:
     }
 
 
-def _subject(subject_id: str) -> Subject:
+def make_subject(subject_id: str) -> Subject:
     trusted = TrustedSubject(f"Subject {subject_id}", (f"Alias {subject_id}",), f"The invented subject {subject_id}, not a real one.")
     return Subject(subject_id, "thing", f"https://reference.example/{subject_id}", trusted)
 
 
-def _subject_row(subject: Subject) -> dict[str, Any]:
+def subject_row(subject: Subject) -> dict[str, Any]:
     return {
         "subject_id": subject.id,
         "name": subject.trusted.canonical_name,

@@ -5,9 +5,11 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_type_hints
 from urllib.parse import unquote
 
 import pytest
@@ -15,9 +17,10 @@ import pytest
 from deep20ray_artifacts.errors import VerificationError
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.sources import source_rows
-from deep20ray_artifacts.verify import verify_run
-from deep20ray_publisher import site
+from deep20ray_artifacts.verify import VerifiedRun, verify_run
+from deep20ray_publisher import records, site
 from deep20ray_publisher.errors import CatalogRefused, InputMissing, NotOfficial, OutRefused, SelectionTie
+from deep20ray_publisher.records import read_record
 from tests.artifacts import builder
 from tests.publisher.sites import DAY, Html, World, html_files, incomplete_draft, only, scripted_draft
 
@@ -422,3 +425,29 @@ def test_two_pages_of_one_address_are_refused(world: World) -> None:
     with pytest.raises(CatalogRefused, match="have the address"):
         world.build()
     assert untouched(world)
+
+
+def test_the_publisher_takes_verified_runs_alone() -> None:
+    """What becomes pages goes through one function, and that takes nothing but what verification gave."""
+    assert get_type_hints(read_record)["run"] is VerifiedRun
+    source = Path(records.__file__).parent
+    makers = [path.name for path in source.glob("*.py") if re.search(r"\bRunRecord\(", path.read_text())]
+    assert makers == ["records.py"]
+    assert not [path.name for path in source.glob("*.py") if re.search(r"VerifiedRun\(|ipc\.|read_table|check_sealed", path.read_text())]
+
+
+@pytest.mark.full
+def test_unverified_bytes_do_not_type_check(tmp_path: Path) -> None:
+    """The type checker refuses what is only sealed, and bare tables."""
+    code = (
+        "from pathlib import Path\nfrom deep20ray_artifacts.verify import check_sealed, verify_run\n"
+        "from deep20ray_publisher.records import read_record\n"
+        "read_record(verify_run(Path(), []))\nread_record(check_sealed(Path()))\nread_record(check_sealed(Path()).tables)\n"
+    )
+    (tmp_path / "given.py").write_text(code)
+    root = Path(__file__).parents[2]
+    options = ["--config-file", str(root / "pyproject.toml"), "--cache-dir", str(tmp_path / "cache")]
+    command = [sys.executable, "-m", "mypy", *options, str(tmp_path / "given.py")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    wrong = [line for line in done.stdout.splitlines() if "given.py" in line]
+    assert done.returncode == 1 and ["given.py:5" in wrong[0], "given.py:6" in wrong[1], len(wrong)] == [True, True, 2], done.stdout
