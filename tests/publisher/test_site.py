@@ -18,9 +18,9 @@ from deep20ray_artifacts.errors import VerificationError
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.sources import source_rows
 from deep20ray_artifacts.verify import VerifiedRun, verify_run
-from deep20ray_publisher import records, site
+from deep20ray_publisher import catalog, records, site
 from deep20ray_publisher.errors import CatalogRefused, InputMissing, NotOfficial, OutRefused, SelectionTie
-from deep20ray_publisher.records import read_record
+from deep20ray_publisher.records import RunRecord
 from tests.artifacts import builder
 from tests.publisher.sites import DAY, Html, World, html_files, incomplete_draft, only, scripted_draft
 
@@ -429,11 +429,28 @@ def test_two_pages_of_one_address_are_refused(world: World) -> None:
 
 def test_the_publisher_takes_verified_runs_alone() -> None:
     """What becomes pages goes through one function, and that takes nothing but what verification gave."""
-    assert get_type_hints(read_record)["run"] is VerifiedRun
+    assert get_type_hints(RunRecord.__init__)["verified"] is VerifiedRun
     source = Path(records.__file__).parent
     makers = [path.name for path in source.glob("*.py") if re.search(r"\bRunRecord\(", path.read_text())]
-    assert makers == ["records.py"]
-    assert not [path.name for path in source.glob("*.py") if re.search(r"VerifiedRun\(|ipc\.|read_table|check_sealed", path.read_text())]
+    assert makers == ["catalog.py"]
+    assert not [path.name for path in source.glob("*.py") if re.search(r"VerifiedRun\(|check_sealed", path.read_text())]
+    # Tables are read again in one place, from bytes that are compared with the verified digests; the other reads what this site wrote.
+    readers = {path.name for path in source.glob("*.py") if re.search(r"ipc\.|read_table", path.read_text())}
+    assert readers == {"catalog.py", "downloads.py"}
+
+
+def test_a_table_that_changes_after_verification_stops_the_build(world: World) -> None:
+    """The detail is read again when pages are made; it must be the bytes that were verified."""
+    folder = world.add("alpha")
+    (entry,) = catalog.load([world.runs], [load_public(world.key.public)])
+    assert entry.record.turns
+    entry.record.release()
+    table = folder / "turns.arrow"
+    data = bytearray(table.read_bytes())
+    data[len(data) // 2] ^= 1
+    table.write_bytes(data)
+    with pytest.raises(VerificationError, match="changed while it was read"):
+        _ = entry.record.turns
 
 
 @pytest.mark.full
@@ -441,8 +458,8 @@ def test_unverified_bytes_do_not_type_check(tmp_path: Path) -> None:
     """The type checker refuses what is only sealed, and bare tables."""
     code = (
         "from pathlib import Path\nfrom deep20ray_artifacts.verify import check_sealed, verify_run\n"
-        "from deep20ray_publisher.records import read_record\n"
-        "read_record(verify_run(Path(), []))\nread_record(check_sealed(Path()))\nread_record(check_sealed(Path()).tables)\n"
+        "from deep20ray_publisher.records import RunRecord\n"
+        "RunRecord(verify_run(Path(), []), dict)\nRunRecord(check_sealed(Path()), dict)\nRunRecord(check_sealed(Path()).tables, dict)\n"
     )
     (tmp_path / "given.py").write_text(code)
     root = Path(__file__).parents[2]
