@@ -10,6 +10,7 @@ PYTHON ?= $(firstword $(foreach name,python3.13 python3.12 python3.11 python3 py
 # UV= forces pip.
 UV ?= $(shell uv --version >/dev/null 2>&1 && echo uv)
 AIMOCK := .tools/node_modules/@copilotkit/aimock/dist/cli.js
+AXE := .tools/node_modules/axe-core/axe.min.js
 LLMOCK := .tools/llmock/bin/llmock
 DEMO := demo
 # Tests in this many processes, each with a Ray of its own; many wait more than they work.
@@ -55,10 +56,13 @@ endif
 	@touch $@
 
 # Servers and pages that the tests use; tests that miss them are skipped and say so.
-tools: $(AIMOCK) $(LLMOCK)
+tools: $(AIMOCK) $(LLMOCK) $(AXE)
 
 $(AIMOCK):
 	npm install --silent --no-audit --no-fund --prefix .tools @copilotkit/aimock@1.43.0
+
+$(AXE):
+	npm install --silent --no-audit --no-fund --prefix .tools axe-core@4.14.1 html-validate@10.17.0
 
 # In an environment of its own: its requirements are none of ours.
 $(LLMOCK): | $(VENV)/.ready
@@ -90,6 +94,9 @@ replay: setup
 
 real-model: setup
 	$(BIN)/python tests/real_model/play.py
+
+bench-site: setup
+	$(BIN)/python -m benchmarks.site
 
 bench: setup
 	$(BIN)/python -m benchmarks.overhead --trials 100 --questions 10

@@ -1,6 +1,8 @@
 """The site in a real browser: no policy violation, no error, hostile text inert, readable without JavaScript, fits 320 pixels."""
 
+import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -96,6 +98,7 @@ def test_everything_is_there_without_javascript(browser: Browser, built: Path, a
     for name in ("e/1.1/index.html", str(only(built, "e/1.1/runs/*-alpha-*/t-0001-r1.html").relative_to(built))):
         one.goto(f"{address}/{name}")
         two.goto(f"{address}/{name}")
+        two.evaluate("for (const box of document.querySelectorAll('.filter')) box.remove()")  # what the script adds
         assert one.locator("main").inner_text().split() == two.locator("main").inner_text().split()
     plain.close()
     full.close()
@@ -150,3 +153,114 @@ def test_a_link_to_a_turn_shows_that_turn(browser: Browser, built: Path, address
     assert page.url.endswith("#t-15")
     expect(page.locator("#t-15")).to_be_in_viewport()
     context.close()
+
+
+# -- the whole way, with eyes and without ---------------------------------------------------------------------------------------
+
+
+def test_from_the_leaderboard_to_the_evidence_of_a_turn(browser: Browser, address: str) -> None:
+    context = browser.new_context()
+    page, unwanted = watched(context)
+    page.goto(f"{address}/")
+    page.get_by_role("link", name="Edition 1.1").click()
+    page.locator("table.ranked tbody th a", has_text="Model alpha").click()
+    page.locator("table.grid tbody td a").first.click()
+    page.locator("ol.map a").first.click()
+    assert page.url.endswith("#t-1")
+    page.locator("#t-1 summary").click()
+    expect(page.locator("#t-1-e-1 blockquote")).to_be_visible()
+    assert page.locator("#t-1-e-1 .src a").get_attribute("rel") == "nofollow ugc noopener noreferrer external"
+    assert unwanted == []
+    context.close()
+
+
+def test_sort_and_filter_are_in_the_address(browser: Browser, address: str) -> None:
+    context = browser.new_context()
+    page, unwanted = watched(context)
+    page.goto(f"{address}/e/1.1/index.html")
+    page.get_by_label("Filter by model").first.fill("beta")
+    rows = page.locator("table.ranked tbody tr:visible")
+    expect(rows).to_have_count(1)
+    expect(page.get_by_role("status").first).to_contain_text("1 of 3 shown")
+    page.locator("table.ranked thead button", has_text="Cost").click()
+    page.reload()
+    expect(rows).to_have_count(1)
+    assert "model=beta" in page.url and "sort=" in page.url
+    assert page.locator("table.ranked thead [aria-sort=ascending]").inner_text().startswith("Cost")
+    assert unwanted == []
+    context.close()
+
+
+def test_the_keyboard_alone_is_enough(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page, _ = watched(context)
+    page.goto(f"{address}/e/1.1/index.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the content"
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.closest('thead') !== null && document.activeElement.textContent === 'Score'"):
+            break
+    page.keyboard.press("Enter")
+    page.keyboard.press("Space")
+    assert page.locator("table.ranked thead [aria-sort=descending]").inner_text().startswith("Score")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    context.close()
+
+
+def test_paper_needs_no_navigation(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 800, "height": 1000}, color_scheme="dark")
+    page, _ = watched(context)
+    page.emulate_media(media="print", color_scheme="light")
+    page.goto(f"{address}/e/1.1/index.html")
+    assert page.locator("nav.main").is_hidden() and page.locator("table.ranked").is_visible()
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
+    context.close()
+
+
+NODE = Path(__file__).parents[2] / ".tools" / "node_modules"
+AXE = NODE / "axe-core" / "axe.min.js"
+HTML_VALIDATE = NODE / "html-validate" / "bin" / "html-validate.mjs"
+
+
+def kinds_of(built: Path) -> list[str]:
+    """One page of each kind: each template's smallest path."""
+    found: dict[tuple[str, ...], str] = {}
+    for name in pages_of(built):
+        parts = name.split("/")
+        stem = parts[-1] if parts[-1] in ("index.html", "provenance.html") or len(parts) < 4 else "r" if "-r" in parts[-1] else "s"
+        found.setdefault((str(len(parts)), *parts[2:3], stem), name)
+    return sorted(found.values())
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(browser: Browser, built: Path, address: str, scheme: str, width: int) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed; `make tools` installs it")
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
+    page = context.new_page()
+    names = kinds_of(built)
+    assert len(names) >= 17
+    faults: list[tuple[str, ...]] = []
+    for name in names:
+        page.goto(f"{address}/{name}")
+        page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+        page.add_script_tag(path=AXE)
+        found = page.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html.slice(0, 120))]))")
+        faults += [(name, *each) for each in found]
+    assert faults == []
+    context.close()
+
+
+def test_html_validate_finds_nothing(built: Path, tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None or not HTML_VALIDATE.exists():
+        pytest.skip("html-validate is not installed; `make tools` installs it")
+    rules = {"extends": ["html-validate:recommended"], "rules": {"long-title": "off"}}
+    (tmp_path / "rules.json").write_text(json.dumps(rules))
+    files = [str(built / name) for name in kinds_of(built)]
+    done = subprocess.run(
+        [node, HTML_VALIDATE, "-c", tmp_path / "rules.json", *files], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
