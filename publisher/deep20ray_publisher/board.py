@@ -12,9 +12,10 @@ from typing import Any
 
 from deep20ray.editions import Edition, edition
 from deep20ray.score import Score, score_run
+from deep20ray.statistics import RankRange, rank_ranges
 from deep20ray_publisher.catalog import Entry
 from deep20ray_publisher.errors import CatalogRefused, NotOfficial, SelectionTie
-from deep20ray_publisher.figures import Costs, Reliability, costs, reliability
+from deep20ray_publisher.figures import Costs, Reliability, costs
 from deep20ray_publisher.records import SubjectRow
 from deep20ray_publisher.text import slug
 
@@ -34,6 +35,8 @@ class Standing:
     entry: Entry
     score: Score
     place: Place
+    ranks: RankRange
+    """The ranks that aren't ruled out, by Holm over all pairs of the board."""
     stability: Place | None
     reliability: Reliability
     costs: Costs
@@ -199,8 +202,8 @@ def _board(rules: Edition, entries: list[Entry]) -> Board:
     stable = [score for score in scores if score.stability_key is not None]
     stability = dict(zip(map(id, stable), _places(stable, lambda score: score.stability_key), strict=True))
     standings = [
-        Standing(entry, score, place, stability.get(id(score)), reliability(entry.record, entry.record.trials), costs(entry.record))
-        for entry, score, place in zip(entries, scores, places, strict=True)
+        Standing(entry, score, place, ranks, stability.get(id(score)), entry.summary.reliability, costs(entry.record))
+        for entry, score, place, ranks in zip(entries, scores, places, rank_ranges([trials_of(entry) for entry in entries]), strict=True)
     ]
     standings.sort(key=lambda each: (each.place.rank, each.entry.record.run.model_id))
     newest = max(entries, key=lambda entry: (_completed(entry), entry.record.run.run_id))
@@ -211,11 +214,16 @@ def _board(rules: Edition, entries: list[Entry]) -> Board:
 
 def score_of(entry: Entry) -> Score:
     """A complete run's score."""
+    return score_run(trials_of(entry))
+
+
+def trials_of(entry: Entry) -> dict[str, list[int]]:
+    """A complete run's scores by subject."""
     trials: dict[str, list[int]] = defaultdict(list)
     for trial in entry.record.trials:
         assert trial.score is not None
         trials[trial.subject_id].append(trial.score)
-    return score_run(trials)
+    return dict(trials)
 
 
 def _places(scores: Sequence[Score], key: Callable[[Score], Any]) -> list[Place]:

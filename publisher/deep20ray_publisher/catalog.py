@@ -1,11 +1,14 @@
 """From folders of runs to verified entries. Every run folder found must verify; the first that doesn't ends the build.
 
-An entry holds what the site copies as well: the bytes of each file, read again and compared with the signed digests.
+An entry knows its files by their verified digests and reads them again when they are needed: what is copied is what was verified.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+import pyarrow as pa
 
 from deep20ray.canonical import Digest, sha256
 from deep20ray_artifacts import dsse
@@ -18,12 +21,40 @@ from deep20ray_artifacts.folder import opened
 from deep20ray_artifacts.keys import TrustedKey
 from deep20ray_artifacts.limits import Limits
 from deep20ray_artifacts.qualification import Candidate, check, qualify
+from deep20ray_artifacts.reading import read_table
 from deep20ray_artifacts.redaction import REDACTION_NAME, RedactedField, Redaction
 from deep20ray_artifacts.statement import RunPredicate
 from deep20ray_artifacts.verify import ATTESTATION_NAME, VerifiedRun, verify_run
 from deep20ray_publisher.errors import AuditFailed, CatalogRefused, InputMissing, RunMissing
-from deep20ray_publisher.records import RunRecord, read_record
+from deep20ray_publisher.figures import Summary, summary
+from deep20ray_publisher.records import DETAIL, RunRecord
 from deep20ray_publisher.text import slug
+
+
+@dataclass(frozen=True, slots=True)
+class SignedFile:
+    """A file of a verified run's folder."""
+
+    path: Path
+    sha256: str
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self) -> bytes:
+        """Its bytes, exactly those that were verified.
+
+        Raises:
+            ContentRefused: it changed since.
+        """
+        with opened(self.path.parent) as folder:
+            data = folder.read(self.path.name, self.size + 1)
+        if sha256(data) != self.sha256:
+            raise ContentRefused(
+                f"{self.path.parent.name}: {self.path.name} changed while it was read; try again when nothing writes there"
+            )
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +62,7 @@ class Entry:
     """One verified run."""
 
     record: RunRecord
+    summary: Summary
     predicate: RunPredicate
     keyid: Digest
     throwaway: bool
@@ -44,7 +76,7 @@ class Entry:
     redaction: Redaction | None
     listed: CatalogEntry | None
     """What the publisher's catalog of runs says of it."""
-    files: Mapping[str, bytes]
+    files: Mapping[str, SignedFile]
     """Every file of the run's folder, the attestation included, by name."""
 
     @property
@@ -122,8 +154,11 @@ def _entry(path: Path, keys: Sequence[TrustedKey], contracts: Sequence[Signed[Co
     barred = () if listing is None else _barred(listed)
     candidate = Candidate.of(verified, keys, _audited(verified))
     official = None if barred else qualify(candidate, contracts)
-    return Entry(
-        record=read_record(verified),
+    files = dict(_files(path, verified, keys))
+    record = RunRecord(verified, partial(_reload, files, {name: table.num_rows for name, table in verified.tables.items()}))
+    entry = Entry(
+        record=record,
+        summary=summary(record),
         predicate=verified.statement.predicate,
         keyid=verified.keyid,
         throwaway=candidate.throwaway,
@@ -133,8 +168,14 @@ def _entry(path: Path, keys: Sequence[TrustedKey], contracts: Sequence[Signed[Co
         unofficial=() if official else (*barred, *_reasons(candidate, contracts)),
         redaction=verified.redaction,
         listed=listed,
-        files=dict(_files(path, verified, keys)),
+        files=files,
     )
+    record.release()
+    return entry
+
+
+def _reload(files: Mapping[str, SignedFile], rows: Mapping[str, int]) -> Mapping[str, pa.Table]:
+    return {name: read_table(name, files[f"{name}.arrow"].read(), rows[name], Limits()) for name in DETAIL}
 
 
 def _barred(listed: CatalogEntry | None) -> tuple[str, ...]:
@@ -168,24 +209,22 @@ def _audited(verified: VerifiedRun) -> AuditReport:
     return report
 
 
-def _files(path: Path, verified: VerifiedRun, keys: Sequence[TrustedKey]) -> Iterator[tuple[str, bytes]]:
-    """The folder's files once more, for copying: exactly those bytes that were verified, or a refusal."""
+def _files(path: Path, verified: VerifiedRun, keys: Sequence[TrustedKey]) -> Iterator[tuple[str, SignedFile]]:
+    """The folder's files by the digests that were verified. What isn't under the statement's digests is compared once more."""
     limits = Limits()
     with opened(path) as folder:
         attestation = folder.read(ATTESTATION_NAME, limits.attestation_bytes)
         envelope = dsse.parse(attestation)
         if envelope.payload != verified.payload or not dsse.signers(envelope, keys):
             raise ContentRefused(f"{folder.name}: {ATTESTATION_NAME} changed while it was read; try again when nothing writes there")
-        yield ATTESTATION_NAME, attestation
-        changed: dict[str, str] = {}
+        yield ATTESTATION_NAME, SignedFile(path / ATTESTATION_NAME, sha256(attestation), len(attestation))
+        changed: dict[str, tuple[str, int]] = {}
         if verified.redaction is not None:
             data = folder.read(REDACTION_NAME, limits.attestation_bytes)
             if verify_bytes(Redaction, data, keys).predicate != verified.redaction:
                 raise ContentRefused(f"{folder.name}: {REDACTION_NAME} changed while it was read; try again when nothing writes there")
-            yield REDACTION_NAME, data
-            changed = {name: file.sha256 for name, file in verified.redaction.changed.items()}
-        for name, digest in (verified.statement.digests | changed).items():
-            data = folder.read(name, limits.file_bytes)
-            if sha256(data) != digest:
-                raise ContentRefused(f"{folder.name}: {name} changed while it was read; try again when nothing writes there")
-            yield name, data
+            yield REDACTION_NAME, SignedFile(path / REDACTION_NAME, sha256(data), len(data))
+            changed = {name: (file.sha256, file.bytes) for name, file in verified.redaction.changed.items()}
+    for file in verified.statement.predicate.files:
+        digest, size = changed.get(file.name, (verified.statement.digests[file.name], file.bytes))
+        yield file.name, SignedFile(path / file.name, digest, size)

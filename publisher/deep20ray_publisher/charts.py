@@ -1,14 +1,13 @@
 """Geometry for the drawings: plain numbers that templates turn into SVG. Every drawing repeats what a table beside it says."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from deep20ray.editions import Edition
 from deep20ray.score import Score
+from deep20ray.statistics import Curve
 from deep20ray_publisher.board import Standing
-from deep20ray_publisher.records import TurnRow
 
 WIDTH = 320
 _PAD = 8
@@ -40,69 +39,6 @@ def width_axis(scores: Sequence[Score]) -> Axis:
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if widest / step <= 6)
     high = ceil(widest / step) * step
     return Axis(0, high, tuple(range(0, high + 1, step)))
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A turn in a map: its class, its letter, what it says in words."""
-
-    turn: int
-    kind: str
-    letter: str
-    words: str
-
-
-_TOKENS = {
-    "YES": ("yes", "Y", "yes"),
-    "RATHER_YES": ("ryes", "y", "rather yes"),
-    "UNKNOWN": ("unk", "?", "unknown"),
-    "RATHER_NO": ("rno", "n", "rather no"),
-    "NO": ("no", "N", "no"),
-}
-_VERDICTS = {"YES": ("hit", "✓", "right guess"), "NO": ("miss", "✕", "wrong guess"), "UNKNOWN": ("miss", "⁇", "guess, verdict unknown")}
-
-
-def cells(turns: Sequence[TurnRow]) -> tuple[Cell, ...]:
-    """One cell per turn."""
-    return tuple(Cell(turn.turn, *_looks(turn)) for turn in turns)
-
-
-def token_kind(token: str) -> str:
-    """The class of an answer's colour."""
-    return _TOKENS[token][0]
-
-
-def _looks(turn: TurnRow) -> tuple[str, str, str]:
-    match turn.kind:
-        case "guess":
-            return _VERDICTS[turn.final_token or "UNKNOWN"]
-        case "ask":
-            return _TOKENS[turn.final_token or "UNKNOWN"]
-        case _:
-            return "bad", "!", "violation"
-
-
-STRIP_STEP = 7
-_BARS = {
-    "yes": ((0, 0, 6, 8),),
-    "ryes": ((0, 3, 6, 5),),
-    "unk": ((0, 6, 6, 2),),
-    "rno": ((0, 6, 6, 5),),
-    "no": ((0, 6, 6, 8),),
-    "hit": ((0, 0, 6, 14),),
-    "miss": ((0, 0, 2, 14), (4, 0, 2, 14)),
-    "bad": ((0, 0, 6, 3), (0, 11, 6, 3)),
-}
-"""A turn's bars in a strip as (x, y, width, height). Yes stands up and no hangs down, so that shape tells as much as colour."""
-
-
-def strip(turns: Sequence[TurnRow]) -> tuple[tuple[str, str], ...]:
-    """A whole game as a small strip, 14 high: per class of turn one path of bars, ``STRIP_STEP`` apart."""
-    paths: dict[str, list[str]] = defaultdict(list)
-    for index, cell in enumerate(cells(turns)):
-        for x, y, width, height in _BARS[cell.kind]:
-            paths[cell.kind].append(f"M{index * STRIP_STEP + x} {y}h{width}v{height}h-{width}z")
-    return tuple((kind, "".join(parts)) for kind, parts in sorted(paths.items()))
 
 
 def heat(rules: Edition, score: float | None, success: bool | None = True) -> str:
@@ -159,7 +95,7 @@ def cost_plot(rules: Edition, standings: Sequence[Standing]) -> CostPlot | None:
     def maybe(value: float | None) -> float | None:
         return None if value is None else y(value)
 
-    front = [each for each in known if not any(_beats(other, each) for other in known)]
+    front = [each for each in known if not any(beats(other, each) for other in known)]
     points = tuple(
         Point(each, number, x(log), y(each.score.score), maybe(each.score.low), maybe(each.score.high), each in front)
         for number, (each, log) in enumerate(zip(known, logs, strict=True), start=1)
@@ -170,8 +106,44 @@ def cost_plot(rules: Edition, standings: Sequence[Standing]) -> CostPlot | None:
     return CostPlot(points, x_ticks, tuple((y(tick), tick) for tick in axis.ticks), step)
 
 
-def _beats(one: Standing, other: Standing) -> bool:
+def beats(one: Standing, other: Standing) -> bool:
     """No worse in both cost and score, better in one."""
     cost_one, cost_other = one.costs.model or 0, other.costs.model or 0
     no_worse = cost_one <= cost_other and one.score.exact <= other.score.exact
     return no_worse and (cost_one, one.score.exact) != (cost_other, other.score.exact)
+
+
+CURVE_WIDTH, CURVE_HEIGHT = 200, 96
+
+
+def curve_path(curve: Curve, rules: Edition) -> str:
+    """The share of games still going, as steps in a drawing of ``CURVE_WIDTH`` by ``CURVE_HEIGHT``."""
+    path = "M0 0"
+    for questions, share in curve.steps:
+        path += f"H{round(questions / rules.question_limit * CURVE_WIDTH, 1)}V{round((1 - float(share)) * CURVE_HEIGHT, 1)}"
+    return f"{path}H{CURVE_WIDTH}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a stacked bar."""
+
+    name: str
+    x: float
+    width: float
+
+
+def stacked(parts: Sequence[tuple[str, int | None]], most: int) -> tuple[Part, ...]:
+    """Parts laid end to end, ``most`` filling the width of a drawing; unknown ones take no room."""
+    bars, at = [], 0.0
+    for name, value in parts:
+        width = (value or 0) / max(most, 1) * WIDTH
+        if value:
+            bars.append(Part(name, round(at, 1), round(max(width, 0.5), 1)))
+        at += width
+    return tuple(bars)
+
+
+def bar(value: float | None, most: float) -> float:
+    """The length of a bar in a drawing ``WIDTH`` wide."""
+    return round((value or 0) / most * WIDTH, 1) if most else 0.0

@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
-from deep20ray.errors import Deep20RayError
+from deep20ray.errors import Deep20RayError, UsageError
 from deep20ray_artifacts.audit import audit_run
 from deep20ray_artifacts.contract import Contract
 from deep20ray_artifacts.documents import read_document, verify_document
 from deep20ray_artifacts.trust import load_trust
 from deep20ray_artifacts.verify import verify_run
 from deep20ray_publisher import __version__, site
-from deep20ray_publisher.errors import AuditFailed
-from deep20ray_publisher.text import visible_plain
+from deep20ray_publisher.checking import check_site
+from deep20ray_publisher.errors import AuditFailed, SiteFaulty
+from deep20ray_publisher.serving import serve_site
+from deep20ray_publisher.text import link, visible_plain
 
 EXIT_CODES = "Exit codes: 0 done, 1 internal error, 2 usage or configuration, 4 verification or publication refused, 130 interrupted."
 
@@ -53,15 +55,54 @@ def build(
         Path | None,
         typer.Option("--catalog", help="The signed catalog of runs: what it doesn't list, or lists as withdrawn, isn't official."),
     ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option("--base-url", help="Where the site will stand, such as https://results.example/; adds sitemap and previews."),
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes that make pages; 0 for one per processor.")] = 0,
 ) -> None:
     """Verify every run found and build the site of the official ones. One invalid run stops the build, and nothing is written."""
     keys = load_trust(trust, datetime.now(UTC))
     contracts = [verify_document(Contract, path, keys) for path in contract or []]
     listing = None if catalog is None else read_document(catalog)
-    pages, others = site.build(runs, keys, out, preview, contracts, listing)
+    pages, others = site.build(runs, keys, out, preview, contracts, listing, _base(base_url), jobs)
     for entry in others:
         print(f"deep20ray-publisher: left out, not official: {entry.record.run.run_id}: {'; '.join(entry.unofficial)}", file=sys.stderr)
     print(f"{out / 'index.html'}: {pages} pages{' (preview)' if preview else ''}")
+
+
+def _base(url: str | None) -> str | None:
+    if url is None:
+        return None
+    if link(url).href is None or set("?#") & set(url):
+        raise UsageError(f"--base-url {visible_plain(url)} is no http(s) address; give one such as https://results.example/")
+    return url if url.endswith("/") else f"{url}/"
+
+
+@app.command()
+def check(
+    folder: Annotated[Path, typer.Argument(help="A built site's folder.")],
+    forbid: Annotated[
+        list[str] | None, typer.Option("--forbid", help="A text that must be in no file, such as a planted canary; repeat for several.")
+    ] = None,
+) -> None:
+    """Check a built site: its files, links, HTML, page budgets, that nothing is inline or from elsewhere, and forbidden texts."""
+    count = 0
+    for line in check_site(folder, forbid or []):
+        print(line)
+        count += 1
+    if count:
+        raise SiteFaulty(f"{folder}: {count} fault{'' if count == 1 else 's'}; build the site again")
+    print(f"{folder}: no faults")
+
+
+@app.command()
+def serve(
+    folder: Annotated[Path, typer.Argument(help="A built site's folder.")],
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port on this machine; 0 takes a free one.")] = 8020,
+) -> None:
+    """Show a built site in a browser on this machine, with the headers that it should be served with. Ctrl-C ends it."""
+    serve_site(folder, port, lambda address: print(address, flush=True))
 
 
 @app.command()

@@ -9,6 +9,7 @@ Deep20RayError
     ├── SelectionTie     two newest runs of one model
     ├── AuditFailed      a run whose record contradicts itself, or lacks a call
     ├── RunMissing       a run of the catalog that isn't there
+    ├── SiteFaulty       a built site with broken links, foreign files or the like
     └── CatalogRefused   runs that can't stand on one site together
 """
 
@@ -47,3 +48,7 @@ class RunMissing(PublicationRefused):
 
 class CatalogRefused(PublicationRefused):
     """Runs that can't stand on one site together."""
+
+
+class SiteFaulty(PublicationRefused):
+    """A built site with broken links, foreign files or the like."""

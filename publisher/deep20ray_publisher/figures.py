@@ -1,10 +1,13 @@
 """What is counted about a set of trials: reliability, money, time, usage by role. Pure sums; an unknown part makes a sum unknown."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
+from deep20ray.reuse import folded
 from deep20ray_publisher.records import CallRow, RunRecord, TrialRow
+from deep20ray_publisher.turnmap import Strip, strip
 
 CALLS = ("guesser", "queries", "search", "pages", "oracle", "reviewer", "judge", "validator")
 """Kinds of call in the order of a turn; a question's second and further searches count as searches."""
@@ -29,20 +32,18 @@ class Reliability:
         return None if not self.replies else (self.replies - self.violations) / self.replies
 
 
-def reliability(record: RunRecord, trials: Sequence[TrialRow]) -> Reliability:
-    """The figures over some of a run's trials."""
-    turns = [turn for trial in trials for turn in record.turns.get(trial.trial_id, ())]
-    broken = [turn for turn in turns if turn.kind == "violation"]
-    kinds = Counter(turn.violation_kind or "unknown" for turn in broken)
+def reliability(trials: Sequence[TrialRow], kinds: Mapping[str, Sequence[str]]) -> Reliability:
+    """The figures over some of a run's trials. Args: kinds lists each trial's violations, by trial id."""
+    counted = Counter(kind for trial in trials for kind in kinds.get(trial.trial_id, ()))
     return Reliability(
-        replies=len(turns),
-        violations=len(broken),
-        by_kind=tuple(sorted(kinds.items(), key=lambda item: (-item[1], item[0]))),
+        replies=sum(trial.turns for trial in trials),
+        violations=sum(trial.violations for trial in trials),
+        by_kind=tuple(sorted(counted.items(), key=lambda item: (-item[1], item[0]))),
         trials=len(trials),
-        affected_trials=len({turn.trial_id for turn in broken}),
-        counted_penalties=sum(turn.counted for turn in broken),
-        asks=sum(turn.kind == "ask" for turn in turns),
-        degenerate=sum(turn.degenerate for turn in turns),
+        affected_trials=sum(trial.violations > 0 for trial in trials),
+        counted_penalties=sum(trial.counted_penalties for trial in trials),
+        asks=sum(trial.asks for trial in trials),
+        degenerate=sum(trial.degenerate_questions for trial in trials),
     )
 
 
@@ -142,3 +143,72 @@ def _use(name: str, calls: Sequence[CallRow]) -> RoleUse:
 def _known(parts: Iterable[int | None]) -> int | None:
     known = [part for part in parts if part is not None]
     return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Milliseconds. None where nothing was measured."""
+
+    per_trial: int | None
+    """Mean wall time of a trial, from its first call to its end."""
+    thinking_per_trial: int | None
+    """Mean of the time that the model's own calls of a trial took together."""
+    per_call: int | None
+    """Mean of the model's calls."""
+    median_call: int | None
+    calls: int
+
+
+def timing(trials: Sequence[TrialRow], calls: Iterable[CallRow]) -> Timing:
+    """Of a run's trials and their calls."""
+    latencies = [call.latency_ms for call in calls if call.call == "guesser" and call.state == "terminal" and call.latency_ms is not None]
+    durations = [trial.duration_ms for trial in trials if trial.duration_ms is not None]
+    return Timing(
+        per_trial=round(sum(durations) / len(durations)) if durations else None,
+        thinking_per_trial=round(sum(latencies) / len(trials)) if latencies else None,
+        per_call=round(sum(latencies) / len(latencies)) if latencies else None,
+        median_call=round(median(latencies)) if latencies else None,
+        calls=len(latencies),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the edition's pages need of a run's detail."""
+
+    reliability: Reliability
+    kinds: Mapping[str, Sequence[str]]
+    """Each trial's violations by kind, by trial id."""
+    strips: Mapping[str, Strip]
+    """Each trial as a drawing, by trial id."""
+    uses: tuple[RoleUse, ...]
+    timing: Timing
+    reviewed: tuple[tuple[str, str, str], ...]
+    """Of each fresh reviewed answer: the Oracle's token, the Reviewer's, the final one."""
+    fresh: tuple[tuple[str, str], ...]
+    """Of each fresh answer to a question with content: subject and question, and the final token."""
+
+    def cost_of(self, *calls: str) -> int | None:
+        """What these kinds of call cost together; None if a part is unknown."""
+        return total(use.cost_microusd for use in self.uses if use.call in calls)
+
+
+def summary(record: RunRecord) -> Summary:
+    """Reads the run's detail once."""
+    calls = [call for group in record.calls.values() for call in group]
+    subjects = {trial.trial_id: trial.subject_id for trial in record.trials}
+    asks = [turn for turns in record.turns.values() for turn in turns if turn.kind == "ask" and turn.source_run is None]
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for (trial, _), violation in sorted(record.violations.items()):
+        kinds[trial].append(violation.kind)
+    return Summary(
+        reliability=reliability(record.trials, kinds),
+        kinds=dict(kinds),
+        strips={trial: strip(turns) for trial, turns in record.turns.items()},
+        uses=use_by_role(calls),
+        timing=timing(record.trials, calls),
+        reviewed=tuple((turn.oracle, turn.reviewer, turn.final_token or "") for turn in asks if turn.oracle and turn.reviewer),
+        fresh=tuple(
+            (f"{subjects[turn.trial_id]} {folded(turn.question or '')}", turn.final_token or "") for turn in asks if not turn.degenerate
+        ),
+    )

@@ -33,7 +33,9 @@ REDACTED_LABELS = {
 }
 ROLE_LABELS = {
     "guesser": "Guesser",
+    "queries": "Search queries",
     "search": "Search",
+    "pages": "Pages read",
     "oracle": "Oracle",
     "reviewer": "Reviewer",
     "judge": "Judge",

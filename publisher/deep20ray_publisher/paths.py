@@ -33,6 +33,11 @@ def subject(run: RunRow, subject_id: str) -> str:
     return f"{edition_root(run.edition)}/subjects/{_slug(run.cohort)}/{_slug(subject_id)}.html"
 
 
+def compared_subject(stem: str, subject_id: str) -> str:
+    """The page of two runs on one subject, below the edition's folder."""
+    return f"compare/{stem}/{_slug(subject_id)}.html"
+
+
 def relative(page: str, target: str) -> str:
     """A link from one page to another that works under any root and from disk; a fragment stays."""
     path, mark, fragment = target.partition("#")

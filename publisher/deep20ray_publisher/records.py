@@ -1,7 +1,7 @@
 """A run's verified tables as typed rows with indexes. It reads tables and judges nothing."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -236,20 +236,70 @@ class SourceRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRecord:
-    """All of a run's public rows."""
+class Detail:
+    """The rows below a run's trials; by far the most of it."""
 
-    run: RunRow
-    roles: tuple[RoleRow, ...]
-    subjects: tuple[SubjectRow, ...]
-    trials: tuple[TrialRow, ...]
     turns: Mapping[str, tuple[TurnRow, ...]]
     """By trial id, in order."""
     evidence: Mapping[tuple[str, int], tuple[EvidenceRow, ...]]
     violations: Mapping[tuple[str, int], ViolationRow]
     calls: Mapping[str, tuple[CallRow, ...]]
-    repairs: tuple[RepairRow, ...]
-    sources: tuple[SourceRow, ...]
+
+
+DETAIL = ("turns", "evidence", "violations", "audits", "usage")
+"""The tables that ``Detail`` is made of."""
+
+
+class RunRecord:
+    """A run's public rows. Only verification makes a ``VerifiedRun``, so that nothing else gets onto a page.
+
+    Its detail is read when it is asked for and
+    let go by ``release``, so that one run at a time is in memory.
+    """
+
+    def __init__(self, verified: VerifiedRun, load: Callable[[], Mapping[str, pa.Table]]) -> None:
+        """Args: load reads the verified tables ``DETAIL`` again."""
+        tables = verified.tables
+        self.run = RunRow(**_rows(tables, "run")[0])
+        self.roles = tuple(RoleRow(**row) for row in _rows(tables, "roles"))
+        subjects = (SubjectRow(**row) for row in _rows(tables, "subjects"))
+        self.subjects = tuple(sorted(subjects, key=lambda subject: subject.subject_id))
+        trials = (TrialRow(**row) for row in _rows(tables, "trials"))
+        self.trials = tuple(sorted(trials, key=lambda trial: (trial.subject_id, trial.round)))
+        self.repairs = tuple(RepairRow(**row) for row in _rows(tables, "repairs"))
+        self.sources = tuple(SourceRow(**row) for row in _rows(tables, "sources"))
+        self._load = load
+        self._detail: Detail | None = _detail(tables)
+
+    @property
+    def _all(self) -> Detail:
+        if self._detail is None:
+            self._detail = _detail(self._load())
+        return self._detail
+
+    @property
+    def turns(self) -> Mapping[str, tuple[TurnRow, ...]]:
+        """By trial id, in order."""
+        return self._all.turns
+
+    @property
+    def evidence(self) -> Mapping[tuple[str, int], tuple[EvidenceRow, ...]]:
+        """By trial id and turn."""
+        return self._all.evidence
+
+    @property
+    def violations(self) -> Mapping[tuple[str, int], ViolationRow]:
+        """By trial id and turn."""
+        return self._all.violations
+
+    @property
+    def calls(self) -> Mapping[str, tuple[CallRow, ...]]:
+        """By trial id."""
+        return self._all.calls
+
+    def release(self) -> None:
+        """Lets the detail go. It is read again, and compared with its digests, when it is needed."""
+        self._detail = None
 
     @property
     def model(self) -> str:
@@ -269,27 +319,18 @@ class RunRecord:
 _KEY = ("trial_id", "attempt", "turn", "call", "ask", "state")
 
 
-def read_record(run: VerifiedRun) -> RunRecord:
-    """The rows of a run. Only verification makes a ``VerifiedRun``, so that nothing else gets onto a page."""
-    tables = run.tables
+def _detail(tables: Mapping[str, pa.Table]) -> Detail:
     turns: dict[str, list[TurnRow]] = defaultdict(list)
     for row in _rows(tables, "turns"):
         turns[row["trial_id"]].append(TurnRow(**row))
     evidence: dict[tuple[str, int], list[EvidenceRow]] = defaultdict(list)
     for row in _rows(tables, "evidence"):
         evidence[row["trial_id"], row["turn"]].append(EvidenceRow(**row))
-    trials = sorted((TrialRow(**row) for row in _rows(tables, "trials")), key=lambda trial: (trial.subject_id, trial.round))
-    return RunRecord(
-        run=RunRow(**_rows(tables, "run")[0]),
-        roles=tuple(RoleRow(**row) for row in _rows(tables, "roles")),
-        subjects=tuple(sorted((SubjectRow(**row) for row in _rows(tables, "subjects")), key=lambda subject: subject.subject_id)),
-        trials=tuple(trials),
+    return Detail(
         turns={trial: tuple(sorted(rows, key=lambda turn: turn.turn)) for trial, rows in turns.items()},
         evidence={place: tuple(sorted(rows, key=lambda item: item.number)) for place, rows in evidence.items()},
         violations={(row["trial_id"], row["turn"]): ViolationRow(**row) for row in _rows(tables, "violations")},
         calls=_calls(tables),
-        repairs=tuple(RepairRow(**row) for row in _rows(tables, "repairs")),
-        sources=tuple(SourceRow(**row) for row in _rows(tables, "sources")),
     )
 
 

@@ -1,11 +1,12 @@
 """What the run, subject and episode pages show, put together from a run's rows. No HTML here."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from deep20ray.editions import Edition
-from deep20ray_publisher import charts
+from deep20ray_publisher import charts, turnmap
 from deep20ray_publisher.board import Board, EditionBoards, LeftOut, Standing
 from deep20ray_publisher.catalog import Entry
 from deep20ray_publisher.figures import Reliability, reliability, total
@@ -33,20 +34,21 @@ class SubjectLine:
     reliability: Reliability
 
 
-def subject_line(rules: Edition, record: RunRecord, subject: SubjectRow) -> SubjectLine:
+def subject_line(rules: Edition, entry: Entry, subject: SubjectRow) -> SubjectLine:
     """One line of a run's grid."""
+    record = entry.record
     trials = record.trials_of(subject.subject_id)
     scores = [trial.score for trial in trials if trial.score is not None]
     mean = fmean(scores) if trials and len(scores) == len(trials) else None
     return SubjectLine(
         subject=subject,
         cells=tuple(
-            TrialCell(trial, charts.heat(rules, trial.score, trial.success), charts.strip(record.turns.get(trial.trial_id, ())))
+            TrialCell(trial, charts.heat(rules, trial.score, trial.success), entry.summary.strips.get(trial.trial_id, ()))
             for trial in trials
         ),
         mean=mean,
         heat=charts.heat(rules, mean),
-        reliability=reliability(record, trials),
+        reliability=reliability(trials, entry.summary.kinds),
     )
 
 
@@ -92,7 +94,7 @@ class TurnView:
     """A turn as the transcript shows it."""
 
     row: TurnRow
-    cell: charts.Cell
+    cell: turnmap.Cell
     steps: tuple[Step, ...]
     evidence: tuple[tuple[EvidenceRow, Link], ...]
     violation: ViolationRow | None
@@ -102,17 +104,26 @@ class TurnView:
     """Where a reused answer was given, if it was in this run."""
 
 
-def turn_views(record: RunRecord, trial: TrialRow) -> tuple[TurnView, ...]:
+Places = Mapping[str, tuple[SubjectRow, TrialRow]]
+
+
+def places(record: RunRecord) -> Places:
+    """Subject and trial by trial id."""
+    subjects = {subject.subject_id: subject for subject in record.subjects}
+    return {trial.trial_id: (subjects[trial.subject_id], trial) for trial in record.trials}
+
+
+def turn_views(record: RunRecord, trial: TrialRow, known: Places) -> tuple[TurnView, ...]:
     """A trial's transcript."""
     turns = record.turns.get(trial.trial_id, ())
-    calls = [call for call in record.calls.get(trial.trial_id, ()) if call.state == "terminal"]
-    return tuple(
-        _turn(record, turn, cell, [call for call in calls if call.turn == turn.turn])
-        for turn, cell in zip(turns, charts.cells(turns), strict=True)
-    )
+    calls: dict[int, list[CallRow]] = defaultdict(list)
+    for call in record.calls.get(trial.trial_id, ()):
+        if call.state == "terminal":
+            calls[call.turn].append(call)
+    return tuple(_turn(record, turn, cell, calls.get(turn.turn, []), known) for turn, cell in zip(turns, turnmap.cells(turns), strict=True))
 
 
-def _turn(record: RunRecord, turn: TurnRow, cell: charts.Cell, calls: Sequence[CallRow]) -> TurnView:
+def _turn(record: RunRecord, turn: TurnRow, cell: turnmap.Cell, calls: Sequence[CallRow], known: Places) -> TurnView:
     place = (turn.trial_id, turn.turn)
     latencies = [call.latency_ms for call in calls if call.latency_ms is not None]
     return TurnView(
@@ -123,15 +134,8 @@ def _turn(record: RunRecord, turn: TurnRow, cell: charts.Cell, calls: Sequence[C
         violation=record.violations.get(place),
         latency_ms=sum(latencies) if latencies else None,
         cost_microusd=total(call.cost_microusd for call in calls) if calls else None,
-        origin=_origin(record, turn),
+        origin=known.get(turn.source_trial or "") if turn.source_run == record.run.run_id else None,
     )
-
-
-def _origin(record: RunRecord, turn: TurnRow) -> tuple[SubjectRow, TrialRow] | None:
-    if turn.source_run != record.run.run_id:
-        return None
-    trial = next(trial for trial in record.trials if trial.trial_id == turn.source_trial)
-    return next(subject for subject in record.subjects if subject.subject_id == trial.subject_id), trial
 
 
 def _steps(turn: TurnRow) -> list[Step]:
@@ -140,4 +144,33 @@ def _steps(turn: TurnRow) -> list[Step]:
         ("Reviewer", turn.reviewer, turn.reviewer_basis),
         ("Judge", turn.judge, turn.judge_basis),
     )
-    return [Step(role, token, basis, charts.token_kind(token)) for role, token, basis in said if token is not None]
+    return [Step(role, token, basis, turnmap.token_kind(token)) for role, token, basis in said if token is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A turn in a few words, for a path beside another."""
+
+    turn: int
+    text: str | None
+    """The question or the guess; None for a violation."""
+    cell: turnmap.Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """One round of two runs on one subject."""
+
+    one: TrialCell
+    other: TrialCell
+    one_path: tuple[Said, ...]
+    other_path: tuple[Said, ...]
+
+
+def steps(record: RunRecord, trial: TrialRow) -> tuple[Said, ...]:
+    """A trial's path."""
+    turns = record.turns.get(trial.trial_id, ())
+    return tuple(
+        Said(turn.turn, turn.question if turn.kind == "ask" else turn.guess_name, cell)
+        for turn, cell in zip(turns, turnmap.cells(turns), strict=True)
+    )

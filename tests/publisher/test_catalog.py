@@ -11,7 +11,7 @@ from deep20ray_artifacts.errors import CatalogBroken
 from deep20ray_artifacts.keys import TrustedKey, load_public
 from deep20ray_artifacts.signing import NewKey, load_private, new_key, sign_payload
 from deep20ray_artifacts.verify import VerifiedRun, verify_run
-from deep20ray_publisher import catalog, site
+from deep20ray_publisher import catalog, making, site
 from deep20ray_publisher.errors import RunMissing
 from tests.artifacts.releases import contract_of, release_draft, sealed
 
@@ -54,7 +54,7 @@ def shelf(tmp_path: Path) -> Shelf:
 def test_listed_runs_are_published_with_their_catalog(shelf: Shelf) -> None:
     data = shelf.listing(next_catalog(None, None, "ours", T1, shelf.runs))
     assert shelf.build(data)[1] == ()
-    assert (shelf.root / "site" / site.CATALOG).read_bytes() == data
+    assert (shelf.root / "site" / making.CATALOG).read_bytes() == data
 
 
 def test_a_withdrawn_run_gives_way_and_says_why(shelf: Shelf) -> None:

@@ -18,9 +18,9 @@ from deep20ray_artifacts.errors import VerificationError
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.sources import source_rows
 from deep20ray_artifacts.verify import VerifiedRun, verify_run
-from deep20ray_publisher import records, site
+from deep20ray_publisher import catalog, records, site
 from deep20ray_publisher.errors import CatalogRefused, InputMissing, NotOfficial, OutRefused, SelectionTie
-from deep20ray_publisher.records import read_record
+from deep20ray_publisher.records import RunRecord
 from tests.artifacts import builder
 from tests.publisher.sites import DAY, Html, World, html_files, incomplete_draft, only, scripted_draft
 
@@ -35,9 +35,9 @@ def rows(out: Path, name: str) -> list[dict[str, str]]:
 def test_leaderboard_facts(built: Path) -> None:
     words = Html.of(built / "e/1.1/index.html").words
     # alpha: means 4 and 73/3; Var = (1/3 + 667/9)/4, nu = 2.018, so that the interval goes below 0 and isn't cut off there.
-    assert "1 shared Model alpha simulated 14.17 \u22124.32 to 32.65" in words
-    assert "1 shared Model beta simulated 14.17" in words
-    assert "3 Model gamma simulated 25.00 no observed variation" in words
+    assert "1 shared 1 to 4 Model alpha simulated 14.17 \u22124.32 to 32.65" in words
+    assert "1 shared 1 to 4 Model beta simulated 14.17" in words
+    assert "3 1 to 4 Model gamma simulated 25.00 no observed variation" in words
     assert "2 6 trials 83.3% 5 of 6 100% 0 violations $0.0020 all roles $0.0072 2026-12-01" in words
     assert "unknown all roles unknown" in words  # gamma's price is unknown, and unknown is not nothing
 
@@ -77,9 +77,10 @@ def test_a_failure_at_the_limit_is_told(built: Path) -> None:
     assert '{"action":"ASK"}' in words
 
 
-def test_provenance_is_on_the_run_page(built: Path) -> None:
+def test_provenance_has_a_page_of_its_own(built: Path) -> None:
     run = only(built, "e/1.1/runs/*-alpha-*")
-    words = Html.of(run / "index.html").words
+    assert "provenance.html" in Html.of(run / "index.html").links
+    words = Html.of(run / "provenance.html").words
     folder = only(built, "e/1.1/data/simulated/*-alpha-*")
     plan = hashlib.sha256((folder / "plan.json").read_bytes()).hexdigest()
     for fact in (folder.name, plan, "alpha-2026", "guesser-1.1-r1", "throwaway key", "seed-1", "7 events", "None: no call was superseded"):
@@ -191,7 +192,7 @@ def test_all_internal_links_and_fragments_resolve(built: Path) -> None:
                 assert fragment in pages[found].ids, (path, target)
             checked += 1
     assert checked > 1000
-    assert len(pages) == 7 + 2 + 5 * (1 + 2 + 6)
+    assert len(pages) == 13 + 2 + 5 * (2 + 2 + 6) + 6 * (1 + 2)  # six pairs of the four complete runs
 
 
 def test_every_page_can_be_reached(built: Path) -> None:
@@ -204,7 +205,7 @@ def test_every_page_can_be_reached(built: Path) -> None:
         seen.add(path)
         targets = [link.partition("#")[0] for link in Html.of(path).links if "://" not in link]
         queue += [(path.parent / target).resolve() for target in targets if target]
-    assert seen == {path.resolve() for path in html_files(built)}
+    assert seen == {path.resolve() for path in html_files(built) if path.name != "404.html"}
 
 
 def test_nothing_is_inline_and_nothing_comes_from_elsewhere(built: Path) -> None:
@@ -428,11 +429,28 @@ def test_two_pages_of_one_address_are_refused(world: World) -> None:
 
 def test_the_publisher_takes_verified_runs_alone() -> None:
     """What becomes pages goes through one function, and that takes nothing but what verification gave."""
-    assert get_type_hints(read_record)["run"] is VerifiedRun
+    assert get_type_hints(RunRecord.__init__)["verified"] is VerifiedRun
     source = Path(records.__file__).parent
     makers = [path.name for path in source.glob("*.py") if re.search(r"\bRunRecord\(", path.read_text())]
-    assert makers == ["records.py"]
-    assert not [path.name for path in source.glob("*.py") if re.search(r"VerifiedRun\(|ipc\.|read_table|check_sealed", path.read_text())]
+    assert makers == ["catalog.py"]
+    assert not [path.name for path in source.glob("*.py") if re.search(r"VerifiedRun\(|check_sealed", path.read_text())]
+    # Tables are read again in one place, from bytes that are compared with the verified digests; the other reads what this site wrote.
+    readers = {path.name for path in source.glob("*.py") if re.search(r"ipc\.|read_table", path.read_text())}
+    assert readers == {"catalog.py", "downloads.py"}
+
+
+def test_a_table_that_changes_after_verification_stops_the_build(world: World) -> None:
+    """The detail is read again when pages are made; it must be the bytes that were verified."""
+    folder = world.add("alpha")
+    (entry,) = catalog.load([world.runs], [load_public(world.key.public)])
+    assert entry.record.turns
+    entry.record.release()
+    table = folder / "turns.arrow"
+    data = bytearray(table.read_bytes())
+    data[len(data) // 2] ^= 1
+    table.write_bytes(data)
+    with pytest.raises(VerificationError, match="changed while it was read"):
+        _ = entry.record.turns
 
 
 @pytest.mark.full
@@ -440,8 +458,8 @@ def test_unverified_bytes_do_not_type_check(tmp_path: Path) -> None:
     """The type checker refuses what is only sealed, and bare tables."""
     code = (
         "from pathlib import Path\nfrom deep20ray_artifacts.verify import check_sealed, verify_run\n"
-        "from deep20ray_publisher.records import read_record\n"
-        "read_record(verify_run(Path(), []))\nread_record(check_sealed(Path()))\nread_record(check_sealed(Path()).tables)\n"
+        "from deep20ray_publisher.records import RunRecord\n"
+        "RunRecord(verify_run(Path(), []), dict)\nRunRecord(check_sealed(Path()), dict)\nRunRecord(check_sealed(Path()).tables, dict)\n"
     )
     (tmp_path / "given.py").write_text(code)
     root = Path(__file__).parents[2]
