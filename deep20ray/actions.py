@@ -9,6 +9,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from deep20ray.canonical import canonical
@@ -157,5 +158,6 @@ def _text(value: object, limit: int) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in value)
 
 
+@lru_cache(maxsize=1024)  # a turn's action is asked for it several times: the game, its record, its marks
 def _canonical(action: str, *, question: str | None = None, name: str | None = None, description: str | None = None) -> str:
     return canonical({"action": action, "question": question, "name": name, "description": description}).decode()

@@ -25,6 +25,9 @@ from deep20ray_artifacts.statement import RunPredicate, time_text
 
 _EVIDENCE_MAX = 3
 _EXCERPT_MAX = 1000
+_CALL = ("trial_id", "attempt", "turn", "call", "ask", "state")
+_READ = {"audits": _CALL, "usage": (*_CALL, "cost_microusd"), "repairs": _CALL}
+"""What is looked at of the tables with a row for each call; they are the largest."""
 
 
 def check_records(predicate: RunPredicate, tables: Mapping[str, pa.Table]) -> None:
@@ -34,7 +37,7 @@ def check_records(predicate: RunPredicate, tables: Mapping[str, pa.Table]) -> No
         RecordRefused: the first contradiction.
     """
     rules = _rules(predicate)
-    rows = {name: _rows(table) for name, table in tables.items()}
+    rows = {name: _rows(table.select(_READ[name]) if name in _READ else table) for name, table in tables.items()}
     _check_chain(predicate, rows["chain"])
     _check_roles(predicate, rows["roles"])
     subjects = _subjects(predicate, rows["subjects"])

@@ -1,4 +1,7 @@
-"""Strict JSON for signed or hostile bytes: UTF-8 without a mark, no duplicate key, no NaN, bounded depth. Nothing is repaired."""
+"""Strict JSON for signed or hostile bytes: UTF-8 without a mark, no duplicate key, no NaN, no half character, bounded depth.
+
+Nothing is repaired.
+"""
 
 import json
 import re
@@ -7,6 +10,7 @@ from typing import Any, NoReturn
 MAX_DEPTH = 32
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _NESTING = re.compile(r"[\[\]{}]")
 
 
@@ -28,9 +32,14 @@ def loads(data: bytes, max_depth: int = MAX_DEPTH) -> Any:
         raise NotStrictJson("it starts with a byte order mark")
     _check_depth(text, max_depth)
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
     except NotStrictJson:
         raise
+    except UnicodeEncodeError:
+        raise NotStrictJson("it holds half a character") from None
     except (ValueError, RecursionError):
         raise NotStrictJson("it isn't JSON") from None
 

@@ -103,6 +103,7 @@ SIG = json.loads(ENVELOPE)["signatures"][0]["sig"]
         _changed(payload="e30"),
         _changed(payload=json.loads(ENVELOPE)["payload"] + "\n"),
         _changed(payloadType=1),
+        _changed(payloadType="\ud800"),
         _changed(signatures=[]),
         _changed(signatures={}),
         _changed(signatures=_signature() * 2),
