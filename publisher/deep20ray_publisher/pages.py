@@ -7,6 +7,7 @@ games follow from that run alone, and are made, and kept from one build to the n
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 from deep20ray.coverage import COVERAGE, DRAWS, SCENARIOS
@@ -110,8 +111,10 @@ class EditionPages:
     def comparisons(self) -> Iterator[Page]:
         """Per pair of neighbours one page over all subjects, and one per subject with both paths."""
         for numbers in self.numbers:
-            for pair in numbers.neighbours:
-                yield from self._pair(numbers.board, pair)
+            for _, pairs in groupby(numbers.neighbours, key=lambda pair: pair.one.entry.slug):
+                for pair in (found := list(pairs)):
+                    yield from self._pair(numbers.board, pair)
+                found[0].one.entry.record.release()
 
     def _pair(self, board: Board, pair: Pair) -> Iterator[Page]:
         rules = self.edition.rules

@@ -25,6 +25,8 @@ _URL_LIMIT = 2048
 
 def visible(text: str) -> Markup:
     """Escaped text for an HTML body, with hidden characters as boxed code points. Line breaks and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return escape(text)
     return Markup("").join(
         Markup('<span class="cp">U+{:04X}</span>').format(ord(part)) if hidden else escape(part) for part, hidden in _split(text)
     )
@@ -32,6 +34,8 @@ def visible(text: str) -> Markup:
 
 def visible_plain(text: str) -> str:
     """The same as plain text, for titles, attributes and CSV: ``[U+202E]``. Not escaped."""
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(f"[U+{ord(part):04X}]" if hidden else part for part, hidden in _split(text))
 
 
