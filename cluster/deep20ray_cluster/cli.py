@@ -20,6 +20,7 @@ import deep20ray
 from deep20ray.errors import Deep20RayError, UsageError
 from deep20ray_cluster.cli_authoring import cohort_app, prompts_app
 from deep20ray_cluster.cli_checking import archive_app, audit
+from deep20ray_cluster.cli_control import cancel, pause
 from deep20ray_cluster.cli_plan import ask_first, show_plan
 from deep20ray_cluster.cli_redact import redact
 from deep20ray_cluster.cli_release import release_app
@@ -77,6 +78,8 @@ app.add_typer(archive_app, name="archive")
 app.add_typer(release_app, name="release")
 app.command("audit")(audit)
 app.command("redact")(redact)
+app.command("pause")(pause)
+app.command("cancel")(cancel)
 
 OutFolder = Annotated[Path, typer.Option("--out", help="The sweep's folder; it must not hold a sweep yet.")]
 SweepDir = Annotated[Path, typer.Argument(help="The folder that `run` wrote.")]
@@ -85,6 +88,7 @@ Address = Annotated[
 ]
 Results = Annotated[str | None, typer.Option("--results", help="Where sealed runs are copied to, such as s3://bucket/prefix.")]
 ProgressMode = Annotated[str, typer.Option("--progress", help="auto, plain or none.")]
+Again = Annotated[bool, typer.Option("--again", help="Even if the sweep was cancelled.")]
 Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
 Trust = Annotated[list[Path], typer.Option("--trust", help="A public key (.pub) that may have signed; repeat for several.")]
 
@@ -165,18 +169,28 @@ def preflight(
 
 @app.command()
 def resume(
-    folder: SweepDir, address: Address = None, results: Results = None, progress: ProgressMode = "auto", json_: Json = False
+    folder: SweepDir,
+    address: Address = None,
+    results: Results = None,
+    progress: ProgressMode = "auto",
+    json_: Json = False,
+    again: Again = False,
 ) -> None:
     """Go on with a sweep that was stopped or killed; nothing that was paid for is paid for again."""
     needs_run_extra()
     from deep20ray_cluster import driver
 
-    _report(driver.resume(folder, _options(address, progress, results)), json_)
+    _report(driver.resume(folder, _options(address, progress, results), again=again), json_)
 
 
 @app.command()
 def repair(
-    folder: SweepDir, address: Address = None, results: Results = None, progress: ProgressMode = "auto", json_: Json = False
+    folder: SweepDir,
+    address: Address = None,
+    results: Results = None,
+    progress: ProgressMode = "auto",
+    json_: Json = False,
+    again: Again = False,
 ) -> None:
     """Try again the trials that ended by infrastructure; only their failed calls are made anew.
 
@@ -185,7 +199,7 @@ def repair(
     needs_run_extra()
     from deep20ray_cluster import driver
 
-    _report(driver.resume(folder, _options(address, progress, results), repair=True), json_)
+    _report(driver.resume(folder, _options(address, progress, results), repair=True, again=again), json_)
 
 
 @app.command()
@@ -330,6 +344,7 @@ def _report(done: "Done", json_: bool) -> None:
             "folder": str(done.folder.root),
             "scored": done.scored,
             "owed": done.owed,
+            "failed": done.failed,
             "given_up": done.given_up,
             "stopped": done.stopped,
             "budget_reached": done.budget,
@@ -352,16 +367,24 @@ def _report(done: "Done", json_: bool) -> None:
         how = f"raise max_cost_usd in {done.folder.sweep_file}, then `deep20ray resume {done.folder.root}`"
         complain(f"{done.budget}; {done.owed} trials are owed: {how}")
         raise typer.Exit(5)
-    verb = "resume"
-    if done.interrupted:
-        why = "interrupted"
-    elif done.stopped:
-        why = f"stopped: {done.stopped}"
-        verb = "repair" if done.failed else "resume"
-    else:
-        why, verb = "some trials ended by infrastructure", "repair"
-    complain(f"{why}; {done.owed} trials are owed, go on with `deep20ray {verb} {done.folder.root}`")
+    complain(_unfinished(done))
     raise typer.Exit(130 if done.interrupted else 3)
+
+
+def _unfinished(done: "Done") -> str:
+    """Why trials are owed, and what goes on with them."""
+    from deep20ray_cluster.control import CANCELLED, PAUSED
+
+    why, verb, again = "some trials ended by infrastructure", "repair", ""
+    if done.interrupted:
+        why, verb = "interrupted", "resume"
+    elif done.stopped == CANCELLED:
+        why, verb, again = CANCELLED, "resume", " --again"
+    elif done.stopped == PAUSED:
+        why, verb = PAUSED, "resume"
+    elif done.stopped:
+        why, verb = f"stopped: {done.stopped}", "repair" if done.failed else "resume"
+    return f"{why}; {done.owed} trials are owed, go on with `deep20ray {verb} {done.folder.root}{again}`"
 
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ through its pools, and seals nothing.
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from deep20ray.answers import Role
 from deep20ray.errors import Deep20RayError
+from deep20ray_cluster.breaker import BREAKER, Breaker
 from deep20ray_cluster.budget import Budget, Withheld
 from deep20ray_cluster.errors import ClusterFailed
 from deep20ray_cluster.gates import Clock, Gate, Sleep
@@ -28,9 +29,6 @@ from deep20ray_cluster.routes import account_of, guesser_route, limits_of, secon
 from deep20ray_cluster.sweep import Sweep
 from deep20ray_cluster.table import Draining, Infrastructure, Parked, Table
 
-BREAKER = 5
-"""Trials in a row, in journal order, that end by infrastructure before the sweep stops."""
-
 
 class Drive:
     """One drive's tables, pools and gates."""
@@ -44,16 +42,17 @@ class Drive:
         start: Mapping[Role, Callable[[], Handle]],
         started: Callable[[], None],
         answers: Answers,
-        failures: int = 0,
+        breaker: Breaker,
         budget: Budget | None = None,
         *,
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
         record: Callable[[Change], None] = lambda _: None,
         retuned: Callable[[], Sweep | None] = lambda: None,
+        asked: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """``failures`` is how many trials in a row have just ended by infrastructure, in journal order; ``clock`` and ``sleep`` are the
-        gates', ``record`` is told what changes at them, and ``retuned`` gives other settings of theirs, if there are any."""
+        """``clock`` and ``sleep`` are the gates', ``record`` is told what changes at them, and ``retuned`` gives other settings of theirs,
+        if there are any; ``asked`` says why the drive should stop, if anybody asked for it."""
         self._plan = plan
         self._journal = journal
         self._memories = memories
@@ -64,7 +63,8 @@ class Drive:
         self._line = Line(self._pools, gates, accounts, seconds_of(plan.sweep), budget, weigher(plan))
         self._retuned = retuned
         self._answers = answers
-        self._failures = failures
+        self._breaker = breaker
+        self._asked = asked
         self._broken: ClusterFailed | None = None
         self._interrupted = False
         self._runs = {run.id: (run, guesser_route(index)) for index, run in enumerate(plan.runs)}
@@ -102,13 +102,16 @@ class Drive:
             await asyncio.gather(*(pool.close() for pool in self._pools.values()))
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
-        return self._line.stopping, self._interrupted
+        return self._line.stopped, self._interrupted
 
     async def _watch(self, session: Session) -> None:
         """Fails all pools when Ray itself has died: its actors and pending calls may not notice. Until then, sees to other limits."""
         while (trouble := session.trouble()) is None:
             if (sweep := self._retuned()) is not None:
                 self._line.retune(limits_of(sweep))
+            if (reason := self._asked()) is not None and self._line.stopping is None:
+                self._line.stop(reason)
+                self._progress.say(f"{reason}: no new call starts, {self._line.in_flight} are in flight")
             await asyncio.sleep(1)
         for pool in self._pools.values():
             pool.fail(ClusterFailed(f"{trouble}, then resume"))
@@ -152,7 +155,7 @@ class Drive:
                 self._broken = self._broken or error
                 self._line.stop(str(error))
             else:
-                self._failures = 0
+                self._breaker.ended(trial.run_id)
                 self._board.scored(trial)
             finally:
                 self._board.left(trial)
@@ -184,19 +187,19 @@ class Drive:
         await self._journal.append(
             Event(trial.run_id, trial.id, memory.attempt, failure.turn, "infrastructure", failure.call, 0, _now_ms(), body)
         )
-        self._failures += 1
         self._board.failed(failure.cause)
-        if self._failures >= BREAKER:
-            last = f"its {failure.call} call: {failure.cause} {failure.detail}".rstrip()
-            self._line.stop(f"{BREAKER} trials in a row ended by infrastructure, the last one at {last}")
-
-
-def failures_in_a_row(events: Iterable[Event]) -> int:
-    """How many trials in a row have ended by infrastructure when the journal breaks off; 0 once they opened the breaker."""
-    row = 0
-    for event in events:
-        row = row + 1 if event.kind == "infrastructure" else 0 if event.kind == "ended" else row
-    return row if row < BREAKER else 0
+        last = f"the last one at its {failure.call} call: {failure.cause} {failure.detail}".rstrip()
+        match self._breaker.failed(trial.run_id, failure.call):
+            case "sweep":
+                self._line.stop(f"{BREAKER} trials in a row ended by infrastructure at other roles than the Guesser, {last}")
+            case "run":
+                run, _ = self._runs[trial.run_id]
+                reason = f"{BREAKER} trials in a row of {run.contestant.id} ended by infrastructure, {last}"
+                self._line.close(run.id, reason)
+                if len(self._runs) > 1:
+                    self._progress.say(f"{reason}; the other models play on")
+            case None:
+                pass
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

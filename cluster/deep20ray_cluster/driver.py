@@ -17,8 +17,10 @@ from deep20ray.reuse import ReusePolicy
 from deep20ray_actors.config import CredentialRef
 from deep20ray_artifacts.files import write_atomic
 from deep20ray_cluster.archive import archive_of, read_archive
+from deep20ray_cluster.breaker import Breaker
 from deep20ray_cluster.budget import Budget, check_budget
-from deep20ray_cluster.drive import Drive, failures_in_a_row
+from deep20ray_cluster.control import asked_of, taken_up
+from deep20ray_cluster.drive import Drive
 from deep20ray_cluster.errors import Interrupted, JournalError, OutputError, ResultsFailed
 from deep20ray_cluster.folder import Held, SweepFolder, check_unused, descendants, end_processes, hold, make_folder, open_folder
 from deep20ray_cluster.journal import Event, Journal
@@ -117,11 +119,14 @@ def start(sweep: Sweep, text: str, base: Path, out: Path, options: Options) -> D
         return _copied(_drive(plan, folder, held, credentials, options, ctrl_c), options.place(sweep))
 
 
-def resume(out: Path, options: Options, *, repair: bool = False) -> Done:
+def resume(out: Path, options: Options, *, repair: bool = False, again: bool = False) -> Done:
     """Goes on with a sweep; with ``repair`` also opens a new attempt of each trial that ended by infrastructure.
+
+    ``again``: even if it was cancelled.
 
     Raises:
         PlanMismatch: the folder's sweep file resolves to another plan now.
+        SweepCancelled: it was cancelled, and ``again`` isn't said.
         UsageError, Resumable: see ``deep20ray_cluster.errors``.
     """
     folder = open_folder(out)
@@ -129,6 +134,7 @@ def resume(out: Path, options: Options, *, repair: bool = False) -> Done:
         plan = load_plan(folder)
         credentials = credentials_of(plan.sweep, options.environ, here=options.address is None)
         with hold(folder) as held:
+            taken_up(folder, again=again)
             return _copied(_drive(plan, folder, held, credentials, options, ctrl_c, repair=repair), options.place(plan.sweep))
 
 
@@ -227,7 +233,7 @@ def _drive(
         stopped: str | None = None
         interrupted = False
         if owed:
-            stopped, interrupted = _played(plan, folder, held, journal, memories, owed, credentials, options, ctrl_c, budget)
+            stopped, interrupted = _played(plan, folder, held, journal, memories, owed, credentials, options, ctrl_c, budget, repair)
             memories = _memories(plan, journal)
         sealed = tuple(path for run in plan.runs if (path := seal_run(plan, run, folder, journal, memories)) is not None)
     ended = sum(memory.ended for memory in memories.values())
@@ -260,6 +266,7 @@ def _played(
     options: Options,
     ctrl_c: _CtrlC,
     budget: Budget | None,
+    repair: bool,
 ) -> tuple[str | None, bool]:
     """Plays what is owed. Returns why it stopped early, if it did, and whether by Ctrl-C."""
     before = frozenset(descendants())
@@ -288,10 +295,11 @@ def _played(
             start,
             started,
             answers,
-            failures_in_a_row(journal.events()),
+            Breaker() if repair else Breaker.of(journal.events()),
             budget,
             record=recorder(folder.gates),
             retuned=retuner(folder.sweep_file, options.progress.say),
+            asked=asked_of(folder, options.progress.say),
         )
         ctrl_c.check()
         return asyncio.run(drive.play(owed, session))

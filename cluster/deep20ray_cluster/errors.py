@@ -5,6 +5,7 @@ Deep20RayError
 │   ├── SweepError          a sweep file, a setting or a credential that can't be used
 │   ├── PlanMismatch        the folder's plan is not what its sweep file resolves to
 │   ├── RunLocked           another driver holds the folder
+│   ├── SweepCancelled      the sweep was cancelled, and a resume didn't say --again
 │   └── OutputError         a folder or file that can't be read or written
 ├── JournalError (2)        the journal can't be read: not a database, a broken chain
 ├── Resumable (3)           stopped before the end; ``resume`` goes on
@@ -28,6 +29,10 @@ class PlanMismatch(UsageError):
 
 class RunLocked(UsageError):
     """Another driver holds the folder."""
+
+
+class SweepCancelled(UsageError):
+    """The sweep was cancelled, and a resume didn't say that it should go on all the same."""
 
 
 class OutputError(UsageError):

@@ -57,6 +57,16 @@ class SweepFolder:
         return self.root / "gates.jsonl"
 
     @property
+    def pause(self) -> Path:
+        """A request to pause, for the driver at work; see ``control``."""
+        return self.root / "pause.json"
+
+    @property
+    def cancelled(self) -> Path:
+        """The mark of a cancelled sweep; see ``control``."""
+        return self.root / "cancelled.json"
+
+    @property
     def lock(self) -> Path:
         """See the module."""
         return self.root / "lock"

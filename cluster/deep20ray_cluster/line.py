@@ -38,6 +38,7 @@ class Line:
         self._budget = budget
         self._weigh = weigh
         self.stopping: str | None = None
+        self._closed: dict[str, str] = {}
         self.calls = 0
 
     @property
@@ -63,22 +64,33 @@ class Line:
         if self._budget is not None:
             self._budget.stop()
 
+    def close(self, run: str, reason: str) -> None:
+        """No new call of that run starts; other runs play on. The first reason stays."""
+        self._closed.setdefault(run, reason)
+
+    @property
+    def stopped(self) -> str | None:
+        """Why all calls stopped, or else those of some runs."""
+        return self.stopping or "; ".join(self._closed.values()) or None
+
     def open(self, run: str) -> bool:
         """Whether calls of that run may still be made."""
-        return self.stopping is None and (self._budget is None or self._budget.open(run))
+        return self.stopping is None and run not in self._closed and (self._budget is None or self._budget.open(run))
 
     async def call(
         self, role: Role, route: str, message: Message, seed: int | None, before: Callable[..., Any], run: str = ""
     ) -> CallResult | Lost:
         """See ``table.Desk``; ``run`` is whose budget pays."""
+        if run in self._closed:
+            raise Draining
         if self._budget is None:
-            return await self._leased(role, route, message, seed, before)
+            return await self._leased(role, route, message, seed, before, run)
         try:
             ticket = await self._budget.hold(run, role, message)
         except Closed:
             raise Draining from None
         if ticket is None:
-            return await self._leased(role, route, message, seed, before)
+            return await self._leased(role, route, message, seed, before, run)
         sent, result = False, None
 
         async def begin() -> None:
@@ -87,17 +99,21 @@ class Line:
             await before(budget=ticket.quote.body)
 
         try:
-            result = await self._leased(role, route, message, seed, begin)
+            result = await self._leased(role, route, message, seed, begin, run)
         finally:
             self._budget.settle(ticket, result if isinstance(result, CallResult) else None, sent=sent)
         return result
 
-    async def _leased(self, role: Role, route: str, message: Message, seed: int | None, before: Callable[..., Any]) -> CallResult | Lost:
+    async def _leased(
+        self, role: Role, route: str, message: Message, seed: int | None, before: Callable[..., Any], run: str
+    ) -> CallResult | Lost:
         gate = self._gates[self._accounts[role, message.kind if isinstance(message, ToolMessage) else route]]
         pool = self._pools[role]
         await pool.ready()
         try:
             async with gate.enter(lambda: self._weigh(role, route, message)) as passed:
+                if run in self._closed:  # while it waited
+                    raise Draining
                 await before()
                 self.calls += 1
                 call = Call(slot=0, route=route, message=message, seed=seed, lease=passed.lease)

@@ -271,13 +271,16 @@ def check_same(planned: bytes, resolved: Plan) -> None:
     except (ValueError, RecursionError):
         raise PlanMismatch("plan.json is not JSON; restore it from a copy") from None
     check_same_list(before, resolved.document)
-    names = sorted(_differences(before, json.loads(resolved.data), ""))[:5]
+    found = sorted(_differences(before, json.loads(resolved.data), ""))
+    names = [f"{name}: {_shown(old)} then, {_shown(new)} now" for name, old, new in found[:5]]
+    more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
+    what = f"{'; '.join(names)}{more}"
     raise PlanMismatch(
-        f"the plan has changed since the sweep began ({', '.join(names)}); use the version and files it began with, or start a new sweep"
+        f"the plan has changed since the sweep began ({what}); use the version and files it began with, or start a new sweep"
     )
 
 
-def _differences(before: Any, after: Any, at: str) -> Iterator[str]:
+def _differences(before: Any, after: Any, at: str) -> Iterator[tuple[str, str, str]]:
     if isinstance(before, dict) and isinstance(after, dict):
         for key in before.keys() | after.keys():
             yield from _differences(before.get(key), after.get(key), f"{at}.{key}" if at else key)
@@ -285,7 +288,11 @@ def _differences(before: Any, after: Any, at: str) -> Iterator[str]:
         for index, (old, new) in enumerate(zip(before, after, strict=True)):
             yield from _differences(old, new, f"{at}[{index}]")
     elif before != after:
-        yield at or "everything"
+        yield at or "everything", json.dumps(before, ensure_ascii=False), json.dumps(after, ensure_ascii=False)
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= 60 else f"{value[:59]}…"
 
 
 def _prompts(edition_id: str, policy: Policy, *, native: bool) -> dict[Role, deep20ray_prompts.Prompt]:

@@ -73,8 +73,8 @@ def test_a_difference_is_named(old: str, new: str, named: str) -> None:
     with pytest.raises(PlanMismatch) as error:
         check_same(plan().data, plan(TEXT.replace(old, new, 1) if old != 'model = "guesser"' else new.join(TEXT.rsplit(old, 1))))
     line = str(error.value)
-    names = line.partition("(")[2].partition(")")[0].split(", ")
-    assert named in names or len(names) == 5, line
+    names = [part.partition(": ")[0] for part in line.partition("(")[2].split("; ")]
+    assert named in names or " more)" in line, line
     assert "start a new sweep" in line
 
 
@@ -86,7 +86,7 @@ def test_a_spoilt_plan_is_refused(planned: bytes) -> None:
 
 def test_what_the_software_wrote_differs_by_its_version_too() -> None:
     older = dict(json.loads(plan().data), software="deep20ray 0.0.9")
-    with pytest.raises(PlanMismatch, match=r"\(software\)"):
+    with pytest.raises(PlanMismatch, match=r'\(software: "deep20ray 0\.0\.9" then, "deep20ray [^"]+" now\)'):
         check_same(json.dumps(older).encode(), plan())
     assert replace(plan(), created_at="x").document == plan().document
 
