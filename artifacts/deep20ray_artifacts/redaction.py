@@ -17,7 +17,7 @@ from deep20ray.canonical import Digest, sha256
 from deep20ray_artifacts.documents import Closed, Predicate
 from deep20ray_artifacts.errors import InvalidRecord, RecordRefused
 from deep20ray_artifacts.rowdigest import REDACTABLE, Place, rows_digest, text_digest
-from deep20ray_artifacts.statement import Count, RunId, RunPredicate, Sha256, Time
+from deep20ray_artifacts.statement import Count, Name, RunId, RunPredicate, Sha256, Time
 from deep20ray_artifacts.tables import build_table, table_bytes
 
 REDACTION_NAME: Final = "redaction.dsse.json"
@@ -33,7 +33,7 @@ class RedactedField(Closed):
     turn: Annotated[int, Field(ge=1)]
     number: int | None
     """Of an evidence item."""
-    field: str
+    field: Literal["question", "guess_name", "guess_description", "url", "excerpt", "text"]
     sha256: Sha256
     """Of the field's UTF-8."""
     reason: Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -59,7 +59,7 @@ class RedactedField(Closed):
 class ChangedFile(Closed):
     """A table's size and digest now."""
 
-    name: str
+    name: Name
     bytes: Count
     sha256: Sha256
 

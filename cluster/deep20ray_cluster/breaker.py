@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from deep20ray.answers import Role
-from deep20ray_cluster.journal import Event
+from deep20ray_cluster.journal import Event, Mark
 
 BREAKER = 5
 """Trials in a row, in journal order, that end by infrastructure before their run, or the sweep, stops."""
@@ -25,7 +25,7 @@ class Breaker:
         self._shared = 0
 
     @classmethod
-    def of(cls, events: Iterable[Event]) -> "Breaker":
+    def of(cls, events: Iterable[Event | Mark]) -> "Breaker":
         """What the journal says. A row that has opened the breaker is one failure short of it again."""
         breaker = cls()
         for event in events:

@@ -1,12 +1,13 @@
 """One drive: the owed trials of a sweep, played at tables that share pools and gates, until all is played or something stops it.
 
-Replies go to the journal; what it remembers of a trial is what the journal held when the drive began. It starts no process but
-through its pools, and seals nothing.
+Replies go to the journal. What it remembers of a trial is what the journal holds when the trial begins, and is dropped when it ends: of
+the others it keeps ids and where they stand. It starts no process but through its pools, and seals nothing.
 """
 
 import asyncio
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,12 +15,12 @@ from deep20ray.answers import Role
 from deep20ray.errors import Deep20RayError
 from deep20ray_cluster.breaker import BREAKER, Breaker
 from deep20ray_cluster.budget import Budget, Withheld
-from deep20ray_cluster.errors import ClusterFailed
+from deep20ray_cluster.errors import ClusterFailed, JournalError
 from deep20ray_cluster.gates import Clock, Gate, Sleep
-from deep20ray_cluster.journal import Event, Journal
+from deep20ray_cluster.journal import Event, Journal, Mark
 from deep20ray_cluster.limits import Change
 from deep20ray_cluster.line import Line, RunDesk
-from deep20ray_cluster.memory import MAX_ATTEMPTS, Memory
+from deep20ray_cluster.memory import MAX_ATTEMPTS, Memory, Standing
 from deep20ray_cluster.owner import Answers
 from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey, research_policy
 from deep20ray_cluster.pools import Handle, Pool
@@ -37,7 +38,8 @@ class Drive:
         self,
         plan: Plan,
         journal: Journal,
-        memories: dict[TrialKey, Memory],
+        standings: Mapping[TrialKey, Standing],
+        recall: Callable[[TrialKey], Memory],
         progress: Progress,
         start: Mapping[Role, Callable[[], Handle]],
         started: Callable[[], None],
@@ -51,11 +53,13 @@ class Drive:
         retuned: Callable[[], Sweep | None] = lambda: None,
         asked: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """``clock`` and ``sleep`` are the gates', ``record`` is told what changes at them, and ``retuned`` gives other settings of theirs,
-        if there are any; ``asked`` says why the drive should stop, if anybody asked for it."""
+        """``recall`` reads what the journal remembers of a trial, in a thread. ``clock`` and ``sleep`` are the gates', ``record`` is told
+        what changes at them, and ``retuned`` gives other settings of theirs, if there are any; ``asked`` says why the drive should
+        stop, if anybody asked for it."""
         self._plan = plan
         self._journal = journal
-        self._memories = memories
+        self._standings = standings
+        self._recall = recall
         self._progress = progress
         self._pools = {role: Pool(role.value, starter, started=started) for role, starter in start.items()}
         accounts = account_of(plan.sweep)
@@ -65,11 +69,11 @@ class Drive:
         self._answers = answers
         self._breaker = breaker
         self._asked = asked
-        self._broken: ClusterFailed | None = None
+        self._broken: ClusterFailed | JournalError | None = None
         self._interrupted = False
         self._runs = {run.id: (run, guesser_route(index)) for index, run in enumerate(plan.runs)}
         self._research = research_policy(plan.sweep)
-        self._board = Board(plan, memories, self._line)
+        self._board = Board(plan, standings, self._line)
 
     async def play(self, owed: list[PlannedTrial], session: Session) -> tuple[str | None, bool]:
         """Plays the trials. Returns why it stopped early, if it did, and whether by Ctrl-C.
@@ -84,12 +88,12 @@ class Drive:
         try:
             for pool in self._pools.values():
                 pool.open(session.workers)
-            slots = asyncio.Semaphore(self._plan.sweep.sweep.max_trials)
+            # Those in the middle of an answer first: they take it up before anyone can ask for the same.
+            waiting = deque(sorted(owed, key=lambda trial: not self._standings[trial.key].midway))
             with self._progress.showing(self._board):
                 async with asyncio.TaskGroup() as group:
-                    # Those in the middle of an answer first: they take it up before anyone can ask for the same.
-                    for trial in sorted(owed, key=lambda trial: not self._memories[trial.key].midway):
-                        group.create_task(self._trial(trial, slots))
+                    for _ in range(min(self._plan.sweep.sweep.max_trials, len(waiting))):
+                        group.create_task(self._seat(waiting))
             if self._broken is not None:
                 raise self._broken
         except asyncio.CancelledError:
@@ -126,39 +130,51 @@ class Drive:
         self._line.stop("interrupted")
         self._progress.say(f"stopping: {self._line.in_flight} calls are in flight; press Ctrl-C again to end at once and lose them")
 
-    async def _trial(self, trial: PlannedTrial, slots: asyncio.Semaphore) -> None:
-        async with slots:
-            if not self._line.open(trial.run_id):
-                return
-            memory = self._memories[trial.key]
-            self._open(trial, memory)
-            run, route = self._runs[trial.run_id]
-            desk = RunDesk(self._line, run.id)
-            edition, answers = self._plan.edition, self._answers
-            table = Table(trial, edition, run.seed, route, self._research, desk, self._journal, memory, _now_ms, answers)
-            self._board.playing(trial, table)
-            try:
-                async with asyncio.timeout(self._plan.sweep.sweep.trial_seconds):
-                    await table.play()
-            except Infrastructure as failure:
-                await self._failed(trial, memory, failure)
-            except TimeoutError:
-                await self._failed(trial, memory, Infrastructure(*table.waits_for, "trial_deadline"))
-            except Parked as parked:
-                self._line.stop(str(parked))
-            except Withheld as withheld:
-                self._withheld(trial, memory, table, withheld)
-            except Draining:
-                pass
-            except ClusterFailed as error:
-                # One role is gone; what the others were asked for is paid, so it is waited for.
-                self._broken = self._broken or error
-                self._line.stop(str(error))
-            else:
-                self._breaker.ended(trial.run_id)
-                self._board.scored(trial)
-            finally:
-                self._board.left(trial)
+    async def _seat(self, waiting: "deque[PlannedTrial]") -> None:
+        """Plays one trial after another: as many seats as trials may be in play, and no task for one that only waits."""
+        while waiting:
+            await self._trial(waiting.popleft())
+
+    async def _remembered(self, key: TrialKey) -> Memory:
+        return await asyncio.to_thread(self._recall, key) if self._standings[key].begun else Memory()
+
+    async def _trial(self, trial: PlannedTrial) -> None:
+        if not self._line.open(trial.run_id):
+            return
+        try:
+            memory = await self._remembered(trial.key)
+        except JournalError as error:
+            self._broken = self._broken or error
+            self._line.stop(str(error))
+            return
+        self._open(trial, memory)
+        run, route = self._runs[trial.run_id]
+        desk = RunDesk(self._line, run.id)
+        edition, answers = self._plan.edition, self._answers
+        table = Table(trial, edition, run.seed, route, self._research, desk, self._journal, memory, _now_ms, answers)
+        self._board.playing(trial, table)
+        try:
+            async with asyncio.timeout(self._plan.sweep.sweep.trial_seconds):
+                await table.play()
+        except Infrastructure as failure:
+            await self._failed(trial, memory, failure)
+        except TimeoutError:
+            await self._failed(trial, memory, Infrastructure(*table.waits_for, "trial_deadline"))
+        except Parked as parked:
+            self._line.stop(str(parked))
+        except Withheld as withheld:
+            self._withheld(trial, memory, table, withheld)
+        except Draining:
+            pass
+        except ClusterFailed as error:
+            # One role is gone; what the others were asked for is paid, so it is waited for.
+            self._broken = self._broken or error
+            self._line.stop(str(error))
+        else:
+            self._breaker.ended(trial.run_id)
+            self._board.scored(trial)
+        finally:
+            self._board.left(trial)
 
     def _open(self, trial: PlannedTrial, memory: Memory) -> None:
         """Notes what a killed driver lost, and opens the next attempt where the last one failed."""

@@ -5,11 +5,11 @@ import json
 import signal
 import sys
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import deep20ray_cohorts
@@ -21,10 +21,10 @@ from deep20ray_cluster.breaker import Breaker
 from deep20ray_cluster.budget import Budget, check_budget
 from deep20ray_cluster.control import asked_of, taken_up
 from deep20ray_cluster.drive import Drive
-from deep20ray_cluster.errors import Interrupted, JournalError, OutputError, ResultsFailed
+from deep20ray_cluster.errors import Interrupted, OutputError, ResultsFailed
 from deep20ray_cluster.folder import Held, SweepFolder, check_unused, descendants, end_processes, hold, make_folder, open_folder
-from deep20ray_cluster.journal import Event, Journal
-from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.journal import Journal
+from deep20ray_cluster.memory import Standing, recall, standings
 from deep20ray_cluster.owner import Owner
 from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey, check_same, load_cohort, resolve, terms_of, with_archive
 from deep20ray_cluster.price_list import load_prices
@@ -227,20 +227,20 @@ def _drive(
     repair: bool = False,
 ) -> Done:
     with closing(Journal(folder.journal, new=False)) as journal:
-        memories = _memories(plan, journal)
+        stand = standings((trial.key for trial in plan.trials()), journal.marks())
         budget = Budget.of(plan, journal.events())
-        owed = [trial for trial in plan.trials() if _owed(memories[trial.key], repair) and (budget is None or budget.open(trial.run_id))]
+        owed = [trial for trial in plan.trials() if _owed(stand[trial.key], repair) and (budget is None or budget.open(trial.run_id))]
         stopped: str | None = None
         interrupted = False
         if owed:
-            stopped, interrupted = _played(plan, folder, held, journal, memories, owed, credentials, options, ctrl_c, budget, repair)
-            memories = _memories(plan, journal)
-        sealed = tuple(path for run in plan.runs if (path := seal_run(plan, run, folder, journal, memories)) is not None)
-    ended = sum(memory.ended for memory in memories.values())
-    given_up = sum(memory.exhausted for memory in memories.values())
-    failed = sum(memory.failed is not None for memory in memories.values()) - given_up
+            stopped, interrupted = _played(plan, folder, held, journal, stand, owed, credentials, options, ctrl_c, budget, repair)
+            stand = standings(stand, journal.marks())
+        sealed = tuple(path for run in plan.runs if (path := seal_run(plan, run, folder, journal, stand)) is not None)
+    ended = sum(each.ended for each in stand.values())
+    given_up = sum(each.exhausted for each in stand.values())
+    failed = sum(each.failed for each in stand.values()) - given_up
     reached = None if budget is None else budget.reached
-    return Done(folder, sealed, ended, len(memories) - ended - given_up, failed, given_up, stopped, interrupted, reached)
+    return Done(folder, sealed, ended, len(stand) - ended - given_up, failed, given_up, stopped, interrupted, reached)
 
 
 def _copied(done: Done, place: Place | None) -> Done:
@@ -260,7 +260,7 @@ def _played(
     folder: SweepFolder,
     held: Held,
     journal: Journal,
-    memories: dict[TrialKey, Memory],
+    stand: Mapping[TrialKey, Standing],
     owed: list[PlannedTrial],
     credentials: Mapping[str, CredentialRef],
     options: Options,
@@ -290,12 +290,13 @@ def _played(
         drive = Drive(
             plan,
             journal,
-            memories,
+            stand,
+            partial(recall, journal),
             options.progress,
             start,
             started,
             answers,
-            Breaker() if repair else Breaker.of(journal.events()),
+            Breaker() if repair else Breaker.of(journal.marks()),
             budget,
             record=recorder(folder.gates),
             retuned=retuner(folder.sweep_file, options.progress.say),
@@ -305,18 +306,7 @@ def _played(
         return asyncio.run(drive.play(owed, session))
 
 
-def _memories(plan: Plan, journal: Journal) -> dict[TrialKey, Memory]:
-    events: dict[tuple[str, str], list[Event]] = defaultdict(list)
-    for event in journal.events():
-        events[event.run, event.trial].append(event)
-    try:
-        return {trial.key: Memory.of(events[trial.key]) for trial in plan.trials()}
-    except (KeyError, TypeError, ValueError):
-        why = "an event lacks what this version needs; resume with the version that began the sweep"
-        raise JournalError(f"{journal.path}: {why}") from None
-
-
-def _owed(memory: Memory, repair: bool) -> bool:
-    if memory.ended or memory.exhausted:
+def _owed(standing: Standing, repair: bool) -> bool:
+    if standing.ended or standing.exhausted:
         return False
-    return memory.failed is None or repair
+    return repair or not standing.failed

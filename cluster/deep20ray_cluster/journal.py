@@ -1,8 +1,9 @@
 """The journal: an append-only, chained record of every paid reply, in one SQLite file beside the driver.
 
 Guarantees: events are stored in the order given; ``append`` returns once its events, and all before them, are synced to disk;
-each run's events form a hash chain, recomputed whenever the file is opened. Commits happen on one writer thread, in groups,
-so that the event loop never waits for a disk. It knows nothing of games or providers.
+each run's events form a hash chain, recomputed from the stored bytes whenever the file is opened. Commits happen on one writer thread,
+in groups, so that the event loop never waits for a disk. What is read is streamed, of one trial by an index. It knows nothing of games or
+providers.
 
 Chain: head_0 = SHA-256("deep20ray-journal-v1"); head_n = SHA-256(head_(n-1) || digest of event n), both as raw bytes.
 """
@@ -14,10 +15,11 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from deep20ray.canonical import Digest, canonical, digest_of, sha256
 from deep20ray_cluster.errors import JournalError, JournalFull
@@ -67,6 +69,18 @@ class Event:
         )
 
 
+class Mark(NamedTuple):
+    """An event without its time and body: what became of whom, cheap to read."""
+
+    run: str
+    trial: str
+    attempt: int
+    turn: int
+    kind: Kind
+    call: str
+    ask: int
+
+
 def chained(head: Digest, event: Digest) -> Digest:
     """The next head of a chain."""
     return Digest(hashlib.sha256(bytes.fromhex(head) + bytes.fromhex(event)).hexdigest())
@@ -78,7 +92,9 @@ CREATE TABLE IF NOT EXISTS events (
   kind TEXT NOT NULL, call TEXT NOT NULL, ask INTEGER NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, head TEXT NOT NULL
 ) STRICT
 """
+_INDEX = "CREATE INDEX IF NOT EXISTS events_by_trial ON events (run, trial)"
 _INSERT = "INSERT INTO events (run, trial, attempt, turn, kind, call, ask, at, body, head) VALUES (?,?,?,?,?,?,?,?,?,?)"
+_MARKS = "SELECT run, trial, attempt, turn, kind, call, ask FROM events ORDER BY seq"
 _SELECT = "SELECT run, trial, attempt, turn, kind, call, ask, at, body, head FROM events"
 
 
@@ -116,14 +132,8 @@ class Journal:
         self._db = _open(path)
         try:
             self._db.execute(_TABLE)
-            for event, head in _rows(self._db, path):
-                try:
-                    expected = chained(self._heads.get(event.run, CHAIN_START), event.digest)
-                except ValueError:  # a body that no driver wrote
-                    raise _spoilt(path, event.run) from None
-                if head != expected:
-                    raise JournalError(f"{path}: the chain of run {event.run} is broken; restore the file from a copy")
-                self._heads[event.run] = expected
+            self._db.execute(_INDEX)
+            self._heads = _checked_heads(self._db, path)
         except JournalError:
             self._db.close()
             raise
@@ -151,9 +161,21 @@ class Journal:
         self._put(events, done)
         await done
 
-    def events(self, run: str | None = None) -> Iterator[Event]:
-        """Events in order, of one run or of all, from a reading connection of its own."""
-        return read_events(self.path, run)
+    def events(self, run: str | None = None, trial: str | None = None) -> Iterator[Event]:
+        """Events in order, of all, of one run, or of one of its trials, from a reading connection of its own. Any thread may ask."""
+        return read_events(self.path, run, trial)
+
+    def marks(self) -> Iterator[Mark]:
+        """All events in order, without their bodies.
+
+        Raises:
+            JournalError: it is missing or not a journal.
+        """
+        with _reading(self.path) as db:
+            for row in db.execute(_MARKS):
+                if row[4] not in _KINDS:
+                    raise _spoilt(self.path, row[0])
+                yield Mark(*row)
 
     def close(self) -> None:
         """Writes what is queued and closes the file."""
@@ -207,18 +229,24 @@ class Journal:
         return None
 
 
-def read_events(path: Path, run: str | None = None) -> Iterator[Event]:
-    """Events of a journal, in order, without opening it for writing.
+def read_events(path: Path, run: str | None = None, trial: str | None = None) -> Iterator[Event]:
+    """Events of a journal, in order, without opening it for writing; ``trial`` is one of ``run``'s.
 
     Raises:
         JournalError: it is missing or not a journal.
     """
+    with _reading(path) as db:
+        for event, _ in _rows(db, path, run, trial):
+            yield event
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.exists():
         raise JournalError(f"{path}: there is no journal here")
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
-        for event, _ in _rows(db, path, run):
-            yield event
+        yield db
     except sqlite3.DatabaseError as error:
         raise _unreadable(path, error) from None
     finally:
@@ -255,8 +283,47 @@ def _unreadable(path: Path, error: sqlite3.Error) -> JournalError | JournalFull:
     return JournalError(f"{path}: not a readable journal ({error}); restore the file from a copy or start the sweep in another folder")
 
 
-def _rows(db: sqlite3.Connection, path: Path, run: str | None = None) -> Iterator[tuple[Event, str]]:
-    where, values = (" WHERE run = ?", (run,)) if run else ("", ())
+def _checked_heads(db: sqlite3.Connection, path: Path) -> dict[str, Digest]:
+    """The head of each run's chain, after every link has been checked over the bytes that are stored."""
+    heads: dict[bytes, bytes] = {}
+    start = bytes.fromhex(CHAIN_START)
+    db.text_factory = bytes
+    try:
+        for run, trial, attempt, turn, kind, call, ask, at, body, head in db.execute(f"{_SELECT} ORDER BY seq"):
+            # The canonical form of an event, put together: a stored body is in canonical form already, and is not parsed for this.
+            event = b'{"ask":%d,"at":%d,"attempt":%d,"body":%b,"call":%b,"kind":%b,"run":%b,"trial":%b,"turn":%d}' % (
+                *(ask, at, attempt, body, _quoted(call), _quoted(kind), _quoted(run), _quoted(trial), turn),
+            )
+            link = hashlib.sha256(heads.get(run, start) + hashlib.sha256(event).digest())
+            if link.hexdigest().encode() != head:
+                raise _broken(path, run.decode(errors="replace"), kind, body)
+            heads[run] = link.digest()
+    finally:
+        db.text_factory = str
+    return {run.decode(): Digest(head.hex()) for run, head in heads.items()}
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: bytes) -> bytes:
+    return canonical(text.decode(errors="replace"))
+
+
+def _broken(path: Path, run: str, kind: bytes, body: bytes) -> JournalError:
+    """Why a link doesn't hold: an event that no driver wrote, or else one that was changed, moved or removed."""
+    try:
+        found = json.loads(body)
+        canonical(found)
+    except ValueError:
+        return _spoilt(path, run)
+    if kind.decode(errors="replace") not in _KINDS or not isinstance(found, dict):
+        return _spoilt(path, run)
+    return JournalError(f"{path}: the chain of run {run} is broken; restore the file from a copy")
+
+
+def _rows(db: sqlite3.Connection, path: Path, run: str | None = None, trial: str | None = None) -> Iterator[tuple[Event, str]]:
+    wanted = {column: value for column, value in (("run", run), ("trial", trial)) if value is not None}
+    where = " WHERE " + " AND ".join(f"{column} = ?" for column in wanted) if wanted else ""
+    values = tuple(wanted.values())
     for row in db.execute(f"{_SELECT}{where} ORDER BY seq", values):
         try:
             body = json.loads(row[8])

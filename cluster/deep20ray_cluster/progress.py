@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from deep20ray_cluster.line import Line
-from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.memory import Standing
 from deep20ray_cluster.plan import Plan, PlannedTrial, TrialKey
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 class Board:
     """Counters that the driver moves and the progress display reads."""
 
-    def __init__(self, plan: Plan, memories: Mapping[TrialKey, Memory], line: Line) -> None:
+    def __init__(self, plan: Plan, standings: Mapping[TrialKey, Standing], line: Line) -> None:
         self.plan = plan
         self.line = line
         self.done: Counter[str] = Counter()
         self.causes: Counter[str] = Counter()
         self.tables: dict[TrialKey, tuple[PlannedTrial, Table]] = {}
         for run in plan.runs:
-            self.done[run.id] = sum(memories[trial.key].ended for trial in run.trials)
+            self.done[run.id] = sum(standings[trial.key].ended for trial in run.trials)
 
     def playing(self, trial: PlannedTrial, table: "Table") -> None:
         """A trial has begun or goes on."""

@@ -21,7 +21,7 @@ from deep20ray_artifacts.schemas import TABLES
 from deep20ray_cluster.errors import SealFailed
 from deep20ray_cluster.folder import SweepFolder
 from deep20ray_cluster.journal import Event, Journal, chain_of
-from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.memory import Standing
 from deep20ray_cluster.owner import disputed_turns
 from deep20ray_cluster.plan import Plan, PlannedRun, TrialKey
 from deep20ray_cluster.recorded import recorded_routes
@@ -30,13 +30,13 @@ from deep20ray_cluster.rows import run_rows
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def seal_run(plan: Plan, run: PlannedRun, folder: SweepFolder, journal: Journal, memories: Mapping[TrialKey, Memory]) -> Path | None:
+def seal_run(plan: Plan, run: PlannedRun, folder: SweepFolder, journal: Journal, standings: Mapping[TrialKey, Standing]) -> Path | None:
     """Seals one run if it is finished. Returns its folder, sealed now or earlier, or None while trials are owed.
 
     Raises:
         SealFailed: the artifacts can't be written; the journal still holds everything.
     """
-    if not all(memories[trial.key].ended or memories[trial.key].exhausted for trial in run.trials):
+    if not all(standings[trial.key].ended or standings[trial.key].exhausted for trial in run.trials):
         return None
     target = folder.sealed(run.id)
     if target.exists():

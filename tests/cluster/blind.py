@@ -24,7 +24,7 @@ from deep20ray_actors.search.pages import PageFetcher
 from deep20ray_actors.search.text import page_text
 from deep20ray_cluster.drive import Drive
 from deep20ray_cluster.journal import Event
-from deep20ray_cluster.memory import Memory
+from deep20ray_cluster.memory import Memory, Standing
 from deep20ray_cluster.owner import Owner
 from deep20ray_cluster.plan import Plan, load_cohort, resolve
 from deep20ray_cluster.pools import Handle
@@ -171,9 +171,10 @@ async def _play(world: World) -> Played:
         trials = list(plan.trials())
         routes = routes_of(plan, {role: LiteralCredential(key_of(role)) for role in ROLES}, None)
         starters = {role: _starter(role, routes[role], time) for role in Role}
-        memories = {trial.key: Memory() for trial in trials}
+        stand = {trial.key: Standing() for trial in trials}
         clock = {"clock": lambda: time.seconds, "sleep": time.wait}
-        drive = Drive(plan, journal, memories, Progress(), starters, lambda: None, Owner.of(plan, tuple), **clock)  # type: ignore[arg-type]
+        owner = Owner.of(plan, tuple)
+        drive = Drive(plan, journal, stand, lambda _: Memory(), Progress(), starters, lambda: None, owner, **clock)  # type: ignore[arg-type]
         assert await drive.play(trials, Session(own=False)) == (None, False)
     finally:
         await runner.cleanup()

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from .audited import audits
 from .command import Ended, Running, by_role, calls, events, run, sealed, sent, table
 from .worlds import ROLES, become, scripted, sweep_text
 
@@ -38,6 +39,11 @@ def check_whole(out: Path, trials: int) -> None:
     # Two questions agreed on and one guess: what a trial's terminal calls are, however often the driver died.
     assert kept == {"guesser": 3 * trials, "search": 2 * trials, "oracle": 2 * trials, "reviewer": 2 * trials, "validator": trials}
     assert len(table(out, "repairs")) == sum(row["state"] != "terminal" for row in usage)
+    (run_folder,) = (out / "runs").iterdir()
+    # However it was interrupted, every call's message and request is still the one that its role may have been sent.
+    public, whole = audits((run_folder, out / "private" / run_folder.name))
+    assert public.findings == whole.findings == ()
+    assert whole.total.calls == len(table(out, "audits")) == whole.total.checked
 
 
 def check_nothing_paid_twice(out: Path, before: list, log: Path) -> None:
@@ -131,7 +137,8 @@ def test_a_second_ctrl_c_ends_at_once_and_counts_what_was_in_flight_as_lost(tmp_
             driver.until(lambda: sent(log) >= 4)
             driver.interrupt()
             assert driver.process.stderr is not None
-            assert "Ctrl-C again" in driver.process.stderr.readline()
+            # Before it the driver says what the sweep will take.
+            assert any("Ctrl-C again" in line for line in driver.process.stderr)
             driver.interrupt()
             done = driver.end()
         assert done.code == 130, done
