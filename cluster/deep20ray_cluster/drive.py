@@ -17,7 +17,7 @@ from deep20ray_cluster.breaker import BREAKER, Breaker
 from deep20ray_cluster.budget import Budget, Withheld
 from deep20ray_cluster.errors import ClusterFailed, JournalError
 from deep20ray_cluster.gates import Clock, Gate, Sleep
-from deep20ray_cluster.journal import Event, Journal, Mark
+from deep20ray_cluster.journal import Event, Journal
 from deep20ray_cluster.limits import Change
 from deep20ray_cluster.line import Line, RunDesk
 from deep20ray_cluster.memory import MAX_ATTEMPTS, Memory, Standing
