@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from deep20ray.canonical import Digest, canonical, digest_of, sha256
+from deep20ray.canonical import Digest, canonical, sha256, text
 from deep20ray_cluster.errors import JournalError, JournalFull
 
 CHAIN_START = sha256(b"deep20ray-journal-v1")
@@ -52,19 +52,13 @@ class Event:
         Raises:
             rfc8785.CanonicalizationError: the body isn't JSON.
         """
-        return digest_of(
-            {
-                "run": self.run,
-                "trial": self.trial,
-                "attempt": self.attempt,
-                "turn": self.turn,
-                "kind": self.kind,
-                "call": self.call,
-                "ask": self.ask,
-                "at": self.at,
-                "body": self.body,
-            }
-        )
+        return self.digest_with(canonical(self.body))
+
+    def digest_with(self, body: bytes) -> Digest:
+        """The same, for whoever has the body's canonical JSON already: that of the whole is put together around it."""
+        before = f'{{"ask":{self.ask},"at":{self.at},"attempt":{self.attempt},"body":'
+        after = f',"call":{text(self.call)},"kind":{text(self.kind)},"run":{text(self.run)},"trial":{text(self.trial)},"turn":{self.turn}}}'
+        return sha256(before.encode() + body + after.encode())
 
 
 def chained(head: Digest, event: Digest) -> Digest:
@@ -92,7 +86,8 @@ class _Line:
 
     @classmethod
     def of(cls, event: Event) -> "_Line":
-        return cls(event, event.digest, canonical(event.body).decode())
+        body = canonical(event.body)
+        return cls(event, event.digest_with(body), body.decode())
 
 
 class Journal:
