@@ -5,11 +5,11 @@ Most make the table pass on something it knows. The others make a role's host or
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from aiohttp import CookieJar
 
 from deep20ray.seeds import TrialId
 from deep20ray_actors import evidence
@@ -171,7 +171,7 @@ def _field(name: str, value: Callable[[dict[str, str]], str]) -> Patch:
 
 
 def _cookies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "DefaultCookiePolicy", lambda **_: DefaultCookiePolicy())
+    monkeypatch.setattr(transport.aiohttp, "DummyCookieJar", lambda: CookieJar(unsafe=True))
 
 
 def _judged(known: Known) -> str:

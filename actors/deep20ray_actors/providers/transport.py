@@ -6,14 +6,13 @@ explicit timeouts, no limit on connections (the leases are the limit), a cap on 
 """
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from http.cookiejar import DefaultCookiePolicy
+from functools import lru_cache
 
 import aiohttp
 import httpx
-from httpx_aiohttp import AiohttpTransport
+from yarl import URL
 
 from deep20ray.canonical import Digest
 from deep20ray_actors.config import Timeouts
@@ -72,7 +71,7 @@ class HttpTransport:
         self._sleep = sleep
         self._jitter = jitter
         self._reply_max = reply_max
-        self._client: httpx.AsyncClient | None = None
+        self._session: aiohttp.ClientSession | None = None
 
     async def send(self, request: WireRequest, lease: Lease, way: Way, trail: Trail, ask: Ask) -> Reading:
         """One logical call: as many wire tries as it takes and ``way`` allows. A reading that isn't to be retried ends it.
@@ -103,9 +102,9 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Closes the connections."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
 
     def _backoff(self, attempt: int) -> float:
         return float(min(_BACKOFF_MAX, _BACKOFF_FIRST * 2 ** min(attempt - 1, 10)) * (1 - 0.25 * self._jitter()))
@@ -116,9 +115,9 @@ class HttpTransport:
                 reply = await self._fetch(request, way)
         except TimeoutError:
             return Reading(Transport(f"no whole reply came within {way.timeouts.wire:g} s, the time of one wire try"), retry=True)
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol, aiohttp.InvalidURL):
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, ValueError):
             return Reading(Rejected("base_url is not an http(s) address; correct it in the sweep file"))
-        except (httpx.HTTPError, aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
+        except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
             return Reading(Transport(_words(error)), retry=True, unbilled=_unconnected(error))
         if reply is None:
             # Another try would be as long, and would be paid for again.
@@ -129,35 +128,37 @@ class HttpTransport:
 
     async def _fetch(self, request: WireRequest, way: Way) -> WireReply | None:
         """The whole reply, or None if it is too long."""
-        if self._client is None:
-            self._client = _client()
+        if self._session is None:
+            self._session = _session()
         headers = dict(request.headers)
         if way.credential is not None:
             name, value = way.authorize(way.credential)
             headers[name] = value
-        times = way.timeouts
-        timeout = httpx.Timeout(times.wire, connect=min(times.connect, times.wire))
-        url = request.base_url + request.path
-        async with self._client.stream(request.method, url, headers=headers, content=request.body or None, timeout=timeout) as response:
+        # Encoded already: what the request's digest says is what goes out.
+        url = URL(request.base_url + request.path, encoded=True)
+        sent = self._session.request(
+            request.method, url, headers=headers, data=request.body or None, allow_redirects=False, timeout=_timeout(way.timeouts)
+        )
+        async with sent as response:
             body = bytearray()
-            async for chunk in response.aiter_bytes():
+            async for chunk in response.content.iter_any():
                 body += chunk
                 if len(body) > self._reply_max:
                     return None
-            fields = {name.lower(): value for name, value in response.headers.items()}
-            return WireReply(response.status_code, fields, bytes(body))
+            fields: dict[str, str] = {}
+            for name, value in response.headers.items():
+                key = name.lower()
+                fields[key] = f"{fields[key]}, {value}" if key in fields else value
+            return WireReply(response.status, fields, bytes(body))
 
 
-def _client() -> httpx.AsyncClient:
+@lru_cache(maxsize=64)
+def _timeout(times: Timeouts) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(sock_connect=min(times.connect, times.wire), sock_read=times.wire)
+
+
+def _session() -> aiohttp.ClientSession:
     context = httpx.create_ssl_context(trust_env=False)
-    client = httpx.AsyncClient(transport=AiohttpTransport(client=lambda: _session(context)), trust_env=False, follow_redirects=False)
-    client.headers.clear()
-    # httpx keeps its own jar beside the session's; a jar that accepts from nowhere keeps calls apart.
-    client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-    return client
-
-
-def _session(context: ssl.SSLContext) -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(limit=0, limit_per_host=0, ssl=context, keepalive_timeout=30.0)
     session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
     # aiohttp sends a GET again by itself when the connection breaks, uncounted; it has no public switch for that.
@@ -173,14 +174,13 @@ def _too_long(reading: Reading) -> Reading:
 
 def _unconnected(error: BaseException) -> bool:
     """Whether nothing was sent, because no connection was made."""
-    return isinstance(error.__cause__ or error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+    return isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
 
 
 def _words(error: BaseException) -> str:
     """What happened, in our own words: library messages may hold addresses or content."""
-    # httpx-aiohttp reports a connection that the server closed as a connect timeout; the cause knows better.
     for kind, words in _WORDS:
-        if isinstance(error.__cause__, kind) or isinstance(error, kind):
+        if isinstance(error, kind):
             return words
     return "the connection failed; resume when the server is reachable"
 
@@ -193,7 +193,5 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (aiohttp.ConnectionTimeoutError, "connecting took longer than the connect timeout"),
     (aiohttp.SocketTimeoutError, "no reply came within the read timeout"),
     (aiohttp.ClientPayloadError, "the connection was closed in mid-reply"),
-    (httpx.DecodingError, "the reply's compression is broken"),
-    (httpx.ReadTimeout, "no reply came within the read timeout"),
-    (httpx.TimeoutException, "the connection timed out"),
+    (TimeoutError, "the connection timed out"),
 )
