@@ -1,4 +1,4 @@
-"""Documents as hostile input: whatever is changed in a signed contract or redaction, it is refused in one line, and nothing breaks."""
+"""Documents as hostile input: whatever is changed in a signed contract, redaction or catalog, it is refused in one line, and nothing breaks."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from deep20ray_artifacts import dsse
+from deep20ray_artifacts.catalog import Catalog
 from deep20ray_artifacts.contract import Contract
 from deep20ray_artifacts.documents import Predicate, verify_bytes
 from deep20ray_artifacts.errors import VerificationError
@@ -38,6 +39,23 @@ FACTS: dict[type[Predicate], dict[str, Any]] = {
             }
         ],
         "files": [{"name": "evidence.arrow", "bytes": 10, "sha256": DIGEST}],
+    },
+    Catalog: {
+        "catalog_schema": "1",
+        "id": "ours",
+        "version": 2,
+        "previous_sha256": DIGEST,
+        "issued_at": "2026-12-01T00:00:00.000Z",
+        "entries": [
+            {
+                "run_id": "20261201T093000Z-model-a-0123456789ab",
+                "statement_sha256": DIGEST,
+                "status": "withdrawn",
+                "redaction_sha256": DIGEST,
+                "reason": "x",
+                "since": "2026-12-01T00:00:00.000Z",
+            }
+        ],
     },
 }
 VALUES = st.one_of(
@@ -88,7 +106,7 @@ def changed(value: Any, place: tuple[Any, ...], how: str, by: Any) -> Any:
     return copy
 
 
-@pytest.mark.parametrize("kind", [Contract, Redaction])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), how=st.sampled_from(["replace", "drop", "add", "double"]), by=VALUES)
 def test_a_changed_statement_is_refused_or_the_same(
@@ -110,7 +128,7 @@ def test_a_changed_statement_is_refused_or_the_same(
     assert "\n" not in refused and len(refused) < 1000
 
 
-@pytest.mark.parametrize("kind", [Contract, Redaction])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 100_000), bits=st.integers(1, 255))
 @example(at=0, bits=1)
