@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -61,11 +61,11 @@ async def bare(url: str, trials: int, questions: int) -> float:
         return time.monotonic() - start
 
 
-def whole(url: str, trials: int, shared: str | None = None) -> tuple[float, float, int]:
-    """Seconds of play, seconds of everything around it, and calls to models, for the whole system.
-
-    ``shared``: the settings of one account that all roles use; else each has its own, and is known to have no limit.
-    """
+def sweep_text(
+    url: str, rounds: int, at_once: int, *, subjects: Sequence[str] = ("T-0001",), models: int = 1, shared: str | None = None
+) -> str:
+    """A sweep of the fixed-latency server's. ``shared``: the settings of one account that all roles use; else each has its own, and is
+    known to have no limit."""
     if shared is None:
         kept = dict.fromkeys(ROLES, "adaptive = false\n")
         names = {role: role for role in ROLES}
@@ -76,14 +76,17 @@ def whole(url: str, trials: int, shared: str | None = None) -> tuple[float, floa
         for name, settings in kept.items()
     )
     support = "".join(f'[support.{role}]\naccount = "{names[role]}"\nmodel = "{role}"\n' for role in ROLES[1:])
-    text = f"""[sweep]
+    contestants = "".join(
+        f'[[models]]\nid = "bench-{index}"\naccount = "{names["guesser"]}"\nmodel = "guesser"\n' for index in range(models)
+    )
+    return f"""[sweep]
 name = "bench"
 edition = "1.1"
 cohort = "core-1.1"
 seed = "bench"
-rounds = {trials}
-subjects = ["T-0001"]
-max_trials = {trials}
+rounds = {rounds}
+subjects = {json.dumps(subjects)}
+max_trials = {at_once}
 {accounts}
 [search]
 kind = "searxng"
@@ -92,11 +95,15 @@ fetch_pages = 0
 base_url = "{url}"
 max_concurrency = 10000
 {support}
-[[models]]
-id = "bench"
-account = "{names["guesser"]}"
-model = "guesser"
-"""
+{contestants}"""
+
+
+def whole(url: str, trials: int, shared: str | None = None) -> tuple[float, float, int]:
+    """Seconds of play, seconds of everything around it, and calls to models, for the whole system.
+
+    ``shared``: see ``sweep_text``.
+    """
+    text = sweep_text(url, trials, trials, shared=shared)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "sweep"
         start = time.monotonic()

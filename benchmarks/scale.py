@@ -25,7 +25,7 @@ from typing import Any
 from unittest.mock import patch
 
 import deep20ray_cohorts
-from benchmarks.overhead import ROLES, server
+from benchmarks.overhead import server, sweep_text
 from deep20ray_cluster import driver
 from deep20ray_cluster.journal import Journal, read_events
 from deep20ray_cluster.seal import seal_run
@@ -41,32 +41,10 @@ CUT = "DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)"
 
 def text_of(url: str, trials: int, at_once: int) -> str:
     """A sweep of so many trials: 100 rounds of ten subjects at most, and of more than one model from 2,000 on."""
-    accounts = "".join(
-        f'[accounts.{role}]\nkind = "openai-chat"\nbase_url = "{url}/{role}/v1"\nmax_concurrency = 10000\nadaptive = false\n'
-        for role in ROLES
-    )
     rounds = min(trials, MOST_ROUNDS)
     subjects = [subject.id for subject in deep20ray_cohorts.load("core-1.1").subjects][: trials // rounds]
     models = trials // (rounds * len(subjects))
-    named = "".join(f'[[models]]\nid = "bench-{index}"\naccount = "guesser"\nmodel = "guesser"\n' for index in range(models))
-    support = "".join(f'[support.{role}]\naccount = "{role}"\nmodel = "{role}"\n' for role in ROLES[1:])
-    return f"""[sweep]
-name = "bench"
-edition = "1.1"
-cohort = "core-1.1"
-seed = "bench"
-rounds = {rounds}
-subjects = {json.dumps(subjects)}
-max_trials = {at_once}
-{accounts}
-[search]
-kind = "searxng"
-query_target = 0
-fetch_pages = 0
-base_url = "{url}"
-max_concurrency = 10000
-{support}
-{named}"""
+    return sweep_text(url, rounds, at_once, subjects=subjects, models=models)
 
 
 def peak() -> float:

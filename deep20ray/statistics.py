@@ -92,17 +92,33 @@ class RankRange:
     high: int
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two of several runs, by their indices, and whether Holm's procedure over all pairs of them tells the two apart."""
+
+    one: int
+    other: int
+    difference: Difference
+    separated: bool
+
+
+def compared(runs: Sequence[Trials], alpha: float = ALPHA) -> tuple[Compared, ...]:
+    """Every pair, in the order given. A pair without a test (a single trial, or no variation on either side) is never told apart."""
+    pairs = list(combinations(range(len(runs)), 2))
+    found = [difference(runs[one], runs[other]) for one, other in pairs]
+    rejected = holm([1.0 if each.p is None else each.p for each in found], alpha)
+    return tuple(Compared(one, other, each, apart) for (one, other), each, apart in zip(pairs, found, rejected, strict=True))
+
+
 def rank_ranges(runs: Sequence[Trials], alpha: float = ALPHA) -> tuple[RankRange, ...]:
     """Per run: 1 + the number of runs that are shown to be better, to K - the number shown to be worse, by Holm over all pairs.
 
-    A pair without a test (a single trial, or no variation on either side) rules nothing out.
+    A pair without a test rules nothing out.
     """
-    pairs = list(combinations(range(len(runs)), 2))
-    found = [difference(runs[one], runs[other]) for one, other in pairs]
     better, worse = [0] * len(runs), [0] * len(runs)
-    for (one, other), each, rejected in zip(pairs, found, holm([1.0 if each.p is None else each.p for each in found], alpha), strict=True):
-        if rejected:
-            winner, loser = (one, other) if each.exact < 0 else (other, one)
+    for pair in compared(runs, alpha):
+        if pair.separated:
+            winner, loser = (pair.one, pair.other) if pair.difference.exact < 0 else (pair.other, pair.one)
             better[loser] += 1
             worse[winner] += 1
     return tuple(RankRange(1 + better[index], len(runs) - worse[index]) for index in range(len(runs)))

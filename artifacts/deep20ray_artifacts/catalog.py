@@ -129,17 +129,15 @@ def next_catalog(
     at: str,
     runs: Iterable[VerifiedRun] = (),
     withdrawn: Mapping[str, str] | None = None,
-    reason: str | None = None,
 ) -> Catalog:
     """The next version: the signed one before, or a draft of the next one, with runs added and withdrawn.
 
     Args:
-        runs: those to be listed, or listed as redacted now.
+        runs: those to be listed, or listed as redacted now, for the redaction's own first reason.
         withdrawn: reasons by run id.
-        reason: of a redaction; the redaction's own first reason if left out.
 
     Raises:
-        InvalidRecord: nothing changes, a run isn't there to be withdrawn, or a run has another statement in it.
+        InvalidRecord: a first catalog has no name, a run isn't there to be withdrawn, or a run is withdrawn or has another statement in it.
     """
     base = draft or (None if previous is None else previous.predicate)
     name = base.id if base is not None else id_
@@ -147,7 +145,7 @@ def next_catalog(
         raise InvalidRecord("a first catalog needs a name; say it with --id")
     entries = {} if base is None else {entry.run_id: entry.model_dump() for entry in base.entries}
     for run in runs:
-        fresh = _entry(run, at, reason)
+        fresh = _entry(run, at)
         old = entries.get(fresh["run_id"])
         if old is not None and (old["statement_sha256"] != fresh["statement_sha256"] or old["status"] == "withdrawn"):
             raise InvalidRecord(f"run {fresh['run_id']} stands in the catalog, withdrawn or with another statement, and stays so")
@@ -168,14 +166,14 @@ def next_catalog(
     )
 
 
-def _entry(run: VerifiedRun, at: str, reason: str | None) -> dict[str, Any]:
+def _entry(run: VerifiedRun, at: str) -> dict[str, Any]:
     redaction = run.redaction
     return {
         "run_id": run.statement.predicate.run_id,
         "statement_sha256": run.statement_sha256,
         "status": "listed" if redaction is None else "redacted",
         "redaction_sha256": None if redaction is None else sha256(redaction.statement()),
-        "reason": None if redaction is None else reason or redaction.redacted[0].reason,
+        "reason": None if redaction is None else redaction.redacted[0].reason,
         "since": at,
     }
 

@@ -6,6 +6,7 @@ the signature; signing is elsewhere (``signing``). A throwaway key signs simulat
 
 import os
 import stat
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +40,9 @@ class Predicate(Closed):
     """What a trust file must let its key sign."""
 
     @property
+    @abstractmethod
     def subject(self) -> tuple[str, str]:
         """Name and SHA-256 of what the statement is about."""
-        raise NotImplementedError
 
     def statement(self) -> bytes:
         """The canonical bytes of its statement: what is signed."""

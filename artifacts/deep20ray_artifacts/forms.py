@@ -44,14 +44,6 @@ class GuesserViews:
         return Digest(whole.hexdigest())
 
 
-def guesser(category: str, variation: str, history: Sequence[Item]) -> Digest:
-    """The Guesser's whole view."""
-    views = GuesserViews(category, variation)
-    for item in history:
-        views.add(item)
-    return views.digest
-
-
 def subject(row: Mapping[str, Any]) -> Item:
     """The trusted subject of a row of ``subjects``."""
     return {"canonical_name": row["name"], "aliases": list(row["aliases"]), "description": row["description"]}

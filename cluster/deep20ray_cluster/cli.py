@@ -27,7 +27,7 @@ from deep20ray_cluster.cli_release import release_app
 from deep20ray_cluster.cli_signing import keys_app, sign
 from deep20ray_cluster.cli_trust import catalog_app, trust_app
 from deep20ray_cluster.extra import needs_run_extra
-from deep20ray_cluster.terminal import complain, one_line
+from deep20ray_cluster.terminal import Json, MaybeTrust, Trust, complain, one_line
 
 if TYPE_CHECKING:
     from deep20ray_cluster.driver import Done, Options
@@ -90,8 +90,6 @@ Address = Annotated[
 ]
 Results = Annotated[str | None, typer.Option("--results", help="Where sealed runs are copied to, such as s3://bucket/prefix.")]
 ProgressMode = Annotated[str, typer.Option("--progress", help="auto, plain or none.")]
-Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
-Trust = Annotated[list[Path], typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -130,7 +128,7 @@ def run(
 def plan(
     sweep: Annotated[Path | None, typer.Argument(help="A sweep file; the embedded simulator's demo sweep without it.")] = None,
     like: Annotated[list[Path] | None, typer.Option("--like", help="A signed earlier run whose games are like these; repeatable.")] = None,
-    trust: Annotated[list[Path] | None, typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")] = None,
+    trust: MaybeTrust = None,
     json_: Json = False,
 ) -> None:
     """Show what a sweep will take, before it is played: calls, searches, cost, time and disk, by model and role.

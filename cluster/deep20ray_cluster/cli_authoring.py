@@ -13,14 +13,12 @@ import deep20ray_cohorts
 import deep20ray_prompts
 from deep20ray.editions import EDITIONS, edition
 from deep20ray.errors import UsageError
-from deep20ray_cluster.terminal import complain, one_line
+from deep20ray_cluster.terminal import Json, complain, one_line
 from deep20ray_cohorts.lint import Severity, lint
 from deep20ray_cohorts.writing import template
 
 cohort_app = typer.Typer(help="Subject lists.", no_args_is_help=True)
 prompts_app = typer.Typer(help="Prompt texts.", no_args_is_help=True)
-
-Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
 
 
 @cohort_app.command("lint")

@@ -13,7 +13,7 @@ import typer
 
 from deep20ray.errors import UsageError
 from deep20ray_cluster.extra import needs_run_extra
-from deep20ray_cluster.terminal import complain, one_line
+from deep20ray_cluster.terminal import Json, MaybeTrust, complain, one_line
 
 if TYPE_CHECKING:
     from deep20ray_artifacts.audit import AuditReport, CallId, Recomputed
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 archive_app = typer.Typer(help="The private archive of a run.", no_args_is_help=True)
 
 RunFolder = Annotated[Path, typer.Argument(help="A run's folder.")]
-Trust = Annotated[
-    list[Path] | None,
-    typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable."),
-]
 Private = Annotated[
     Path | None, typer.Option("--private", help="The run's private archive: then also every wire request is computed again.")
 ]
@@ -35,13 +31,13 @@ _SHOWN = 20
 
 def audit(
     run_folder: RunFolder,
-    trust: Trust = None,
+    trust: MaybeTrust = None,
     private: Private = None,
     cohort: Annotated[str | None, typer.Option("--cohort", help="The cohort's name or file, where it isn't a built-in one.")] = None,
     requests: Annotated[
         Path | None, typer.Option("--requests", help="With --private: write every request as it was sent to this new file (private).")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="The report as JSON on stdout.")] = False,
+    json_: Json = False,
 ) -> None:
     """Compute again what every role was sent, and compare it with the run's audits. Ends with 4 if anything is wrong or missing.
 
@@ -73,7 +69,7 @@ def purge(
     private: Annotated[
         Path | None, typer.Option("--private", help="The archive's folder; ../../private/RUN_ID beside the run if left out.")
     ] = None,
-    trust: Trust = None,
+    trust: MaybeTrust = None,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
 ) -> None:
     """Delete a run's private archive. The statement's commitment to it stays, and so does all that is public."""

@@ -9,6 +9,7 @@ import typer
 
 from deep20ray.canonical import sha256
 from deep20ray.errors import UsageError
+from deep20ray_cluster.terminal import Trust
 
 if TYPE_CHECKING:
     from deep20ray_artifacts.verify import VerifiedRun
@@ -20,7 +21,7 @@ def redact(
     field: Annotated[str, typer.Option("--field", help="question, guess_name, guess_description, url, excerpt or text (of a violation).")],
     reason: Annotated[str, typer.Option("--reason", help="Why, in a few words; it is published.")],
     out: Annotated[Path, typer.Option("--out", help="The folder to write RUN_ID into.")],
-    trust: Annotated[list[Path], typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")],
+    trust: Trust,
     number: Annotated[int | None, typer.Option("--number", help="Which evidence item, for its url or excerpt.")] = None,
 ) -> None:
     """Replace a public field of a run by its digest, wherever the same text stands in that column. Sign the result with `deep20ray sign`.

@@ -12,7 +12,7 @@ import typer
 import deep20ray_cohorts
 from deep20ray.errors import UsageError
 from deep20ray_cluster.cli_checking import load_run
-from deep20ray_cluster.terminal import complain, one_line
+from deep20ray_cluster.terminal import Json, MaybeTrust, Trust, complain, one_line
 
 release_app = typer.Typer(help="Release contracts: which runs are official.", no_args_is_help=True)
 
@@ -32,7 +32,7 @@ def draft(
     seen: Annotated[
         list[Path] | None, typer.Option("--seen", help="A run of the plan: its models may answer as they did there; repeat for several.")
     ] = None,
-    trust: Annotated[list[Path] | None, typer.Option("--trust", help="A public key (.pub) that may have signed those runs.")] = None,
+    trust: MaybeTrust = None,
     cohort: Annotated[str | None, typer.Option("--cohort", help="The cohort's name or file, where it isn't a built-in one.")] = None,
 ) -> None:
     """Write a release contract whose runs are those of a plan. Read it, correct it, then sign it with `deep20ray sign`."""
@@ -63,8 +63,8 @@ def draft(
 def check(
     run_folder: Annotated[Path, typer.Argument(help="A signed run's folder.")],
     contract: Annotated[list[Path], typer.Option("--contract", help="A signed release contract; repeat for several.")],
-    trust: Annotated[list[Path], typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")],
-    json_: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
+    trust: Trust,
+    json_: Json = False,
 ) -> None:
     """Say clause by clause whether a run is official under a contract. Ends with 4 if it is under none of those given."""
     from deep20ray_artifacts import qualification

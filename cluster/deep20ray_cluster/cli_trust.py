@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deep20ray.errors import UsageError
-from deep20ray_cluster.terminal import one_line
+from deep20ray_cluster.terminal import Json, Trust, one_line
 
 if TYPE_CHECKING:
     from deep20ray_artifacts.catalog import Catalog
@@ -22,7 +22,6 @@ trust_app = typer.Typer(help="The trust file: which keys are believed, from when
 catalog_app = typer.Typer(help="The catalog of runs, which forgets none.", no_args_is_help=True)
 
 TrustFileArgument = Annotated[Path, typer.Argument(help="The trust file, NAME.json.")]
-Trust = Annotated[list[Path], typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")]
 Draft = Annotated[Path, typer.Argument(help="The draft to write or to add to, NAME.json; then sign it with `deep20ray sign`.")]
 After = Annotated[Path | None, typer.Option("--after", help="The signed catalog that the draft follows; none for the first.")]
 Identity = Annotated[str | None, typer.Option("--id", help="A first catalog's name: lower-case letters, digits, dots and hyphens.")]
@@ -133,7 +132,7 @@ def catalog_verify(
     catalog: Annotated[Path, typer.Argument(help="A signed catalog, NAME.dsse.json.")],
     trust: Trust,
     previous: Annotated[Path | None, typer.Option("--previous", help="An earlier catalog that this one must follow.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="The catalog as JSON on stdout.")] = False,
+    json_: Json = False,
 ) -> None:
     """Verify a catalog, and that it drops and rewrites nothing of an earlier one."""
     from deep20ray_artifacts.catalog import check_follows

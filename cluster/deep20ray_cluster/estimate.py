@@ -1,8 +1,8 @@
 """What a sweep will take, before it is played: calls, searches, cost, time and disk, by model and role. Nothing is called.
 
-``least`` and ``most`` are bounds by the rules: no sweep takes fewer or more logical calls, and none costs more than ``worst``. Between
-them stands what games like those of ``habits`` take. Tokens that were never seen are guessed from the size of what is sent, four
-characters to a token, and from ``_OUTPUT``; a model that reasons writes many times that.
+``least`` and ``most`` are bounds by the rules: trials that need one attempt and lose no worker take no fewer or more logical calls, and
+cost no more than ``worst``. Between them stands what games like those of ``habits`` take. Tokens that were never seen are guessed from the
+size of what is sent, four characters to a token, and from ``_OUTPUT``; a model that reasons writes many times that.
 """
 
 from collections.abc import Sequence

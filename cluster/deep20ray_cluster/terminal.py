@@ -1,6 +1,19 @@
-"""What goes to a terminal: one line each, whatever a name or a message in it holds. Data to stdout, narration to stderr."""
+"""What commands share: their options of one meaning, and what they say. One line each, whatever a name or a message in it holds.
+
+Data goes to stdout, narration to stderr.
+"""
 
 import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+_TRUST: Final = typer.Option("--trust", help="A trust file (.json) or public key (.pub); repeatable.")
+Trust = Annotated[list[Path], _TRUST]
+MaybeTrust = Annotated[list[Path] | None, _TRUST]
+"""Where there is something to do without it."""
+Json = Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")]
 
 
 def complain(text: str) -> None:

@@ -126,10 +126,5 @@ def _run(rules: Edition, board: Board, standing: Standing) -> RunNumbers:
 
 
 def _pairs(standings: Sequence[Standing]) -> tuple[Pair, ...]:
-    trials = [trials_of(each.entry) for each in standings]
-    places = [(one, other) for one in range(len(standings)) for other in range(one + 1, len(standings))]
-    found = [statistics.difference(trials[one], trials[other]) for one, other in places]
-    rejected = statistics.holm([1.0 if each.p is None else each.p for each in found])
-    return tuple(
-        Pair(standings[one], standings[other], each, apart) for (one, other), each, apart in zip(places, found, rejected, strict=True)
-    )
+    found = statistics.compared([trials_of(each.entry) for each in standings])
+    return tuple(Pair(standings[pair.one], standings[pair.other], pair.difference, pair.separated) for pair in found)

@@ -1,6 +1,6 @@
 """The audit from public tables: what every role was sent is computed again, and one changed byte, wherever it is planted, is found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,21 @@ QUESTION = 'Is it “round”?\n\u2028"\\'
 ITEMS = (EvidenceItem(number=1, url="https://a.example/", excerpt="ä"), EvidenceItem(number=2, url="https://b.example/", excerpt="b\n"))
 ROWS = [item.model_dump() | {"kind": "excerpt", "verified": True} for item in ITEMS]
 HISTORY = (Exchange("{}", Token.RATHER_NO), Reminder(), Exchange('{"a":1}', Token.NO))
+
+
+def guesser(category: str, variation: str, history: Sequence[forms.Item]) -> str:
+    views = forms.GuesserViews(category, variation)
+    for item in history:
+        views.add(item)
+    return views.digest
+
+
 WRITTEN = [
     (
         GuesserMessage.of(View("thing", "0123456789ab", HISTORY)),
-        forms.guesser("thing", "0123456789ab", [forms.exchange("{}", "RATHER_NO"), forms.REMINDER, forms.exchange('{"a":1}', "NO")]),
+        guesser("thing", "0123456789ab", [forms.exchange("{}", "RATHER_NO"), forms.REMINDER, forms.exchange('{"a":1}', "NO")]),
     ),
-    (GuesserMessage.of(View("thing", "0")), forms.guesser("thing", "0", [])),
+    (GuesserMessage.of(View("thing", "0")), guesser("thing", "0", [])),
     (QueriesMessage.of(TOLD, QUESTION, 2), forms.queries(ABOUT, QUESTION, 2)),
     (SearchMessage.of(TOLD, QUESTION), forms.own_search(ABOUT, QUESTION)),
     (ResearchMessage.of(TOLD, QUESTION, 3), forms.research(ABOUT, QUESTION, 3)),
@@ -135,8 +144,8 @@ def test_another_roles_token_in_the_guessers_view_is_found(tmp_path: Path, key: 
             for row in draft.rows["audits"]
             if (row["trial_id"], row["turn"], row["call"]) == (judged["trial_id"], judged["turn"] + 1, "guesser")
         )
-        assert row["message_sha256"] != forms.guesser("thing", trial["variation"], history)
-        row["message_sha256"] = forms.guesser("thing", trial["variation"], history)
+        assert row["message_sha256"] != guesser("thing", trial["variation"], history)
+        row["message_sha256"] = guesser("thing", trial["variation"], history)
 
     report = audited(tmp_path, key, late=late)
     assert [(finding.role, finding.fault) for finding in report.findings] == [("guesser", Fault.MESSAGE)]
