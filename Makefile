@@ -125,10 +125,10 @@ format: setup
 	$(BIN)/ruff format .
 
 test: setup
-	$(BIN)/pytest -n $(JOBS) --dist loadfile
+	$(BIN)/pytest -n $(JOBS) --dist worksteal
 
 test-full: setup tools
-	$(BIN)/pytest -m 'not full' -n $(JOBS) --dist loadfile
+	$(BIN)/pytest -m 'not full' -n $(JOBS) --dist worksteal
 	$(BIN)/pytest -m full
 	$(MAKE) test-pythons
 

@@ -160,8 +160,8 @@ def _plain(text: str) -> str:
 
 
 def _bare(name: str) -> str:
-    """Letters and digits alone; of a name that has none, itself."""
-    return "".join(character for character in _plain(name) if character.isalnum()) or name
+    """Letters and digits alone; of a name that has none, what the loader compares."""
+    return "".join(character for character in _plain(name) if character.isalnum()) or folded(name)
 
 
 def _words(text: str) -> list[str]:

@@ -90,6 +90,7 @@ def test_a_small_budget_ends_the_sweep_and_a_larger_one_lets_it_end(tmp_path: Pa
     assert b'"usd_per_thousand":"1"' in (sealed / "plan.json").read_bytes(), "the prices are published"
 
 
+@pytest.mark.full
 def test_a_models_budget_stops_that_model_alone(tmp_path: Path, playing: Play) -> None:
     out, file = tmp_path / "out", tmp_path / "s.toml"
     text = sweep_text("max_cost_usd = 0.02", "")
@@ -137,6 +138,7 @@ def test_a_budget_that_can_not_be_kept_is_refused_before_anything(tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.full
 def test_prices_from_a_file_are_kept_with_the_sweep(tmp_path: Path, playing: Play) -> None:
     out, file = tmp_path / "out", tmp_path / "s.toml"
     own, _, prices = sweep_text("", head='max_cost_usd = 0.01\nprices_file = "lists/mine.toml"').partition("[prices.")

@@ -65,9 +65,9 @@ model = "guesser"
     ("settings", "tells", "most"),
     [
         (f"requests_per_minute = {RATE * 60}", False, 2),
-        ("", True, 20),
+        pytest.param("", True, 20, marks=pytest.mark.full),
         ("", False, 40),
-        (f"requests_per_minute = {RATE * 60}\nmax_share = 0.5", False, 0),
+        pytest.param(f"requests_per_minute = {RATE * 60}\nmax_share = 0.5", False, 0, marks=pytest.mark.full),
     ],
     ids=["told", "by headers", "felt out", "half of it"],
 )

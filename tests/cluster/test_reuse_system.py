@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from deep20ray_artifacts.keys import load_public
 from deep20ray_artifacts.signing import new_key, sign_run
@@ -75,6 +76,7 @@ def test_a_sweep_that_reuses_pays_for_each_question_once_and_is_signed_and_publi
     assert [[fresh["why"] for fresh in each["fresh"]] for each in explained["classes"]] == [["first of its kind"]] * 2
 
 
+@pytest.mark.full
 def test_an_archive_of_verified_runs_answers_a_later_sweep(tmp_path: Path, playing: Play) -> None:
     with scripted(tmp_path / "world", {}) as (url, log):
         first = tmp_path / "first"

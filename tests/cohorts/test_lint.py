@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import deep20ray_cohorts
@@ -70,6 +70,8 @@ def test_errors_come_first_and_each_says_what_to_do() -> None:
 names_ = st.text(st.sampled_from("aAäe\u0301b -"), min_size=1, max_size=4)
 
 
+@example([["-"], ["- "]])
+@example([["-", "- "]])
 @given(st.lists(st.lists(names_, min_size=1, max_size=3), min_size=1, max_size=5))
 def test_what_loads_has_no_clash_and_what_clashes_does_not_load(lists: list[list[str]]) -> None:
     """The loader's own rule of equal names and the lint's agree, in both directions."""

@@ -62,6 +62,7 @@ def test_a_folder_in_which_nothing_can_be_played_to_its_end_still_ends(tmp_path:
     assert code == 1
 
 
+@pytest.mark.full
 def test_a_changed_verdict_is_exactly_that_trial(tmp_path: Path) -> None:
     def verdict(row: dict[str, Any]) -> None:
         if (row["target_id"], row["trial"], row["validator"]) == ("T-0001", "trial-003", "YES"):

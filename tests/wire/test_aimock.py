@@ -115,6 +115,7 @@ async def test_an_unscripted_request_is_a_fault_and_no_answer(tmp_path: Path, se
     assert not isinstance(result.outcome, Completed)
 
 
+@pytest.mark.full
 def test_the_whole_system_plays_the_script(tmp_path: Path, searxng: str) -> None:
     (tmp_path / "comet.toml").write_text(script.COHORT)
     with aimock(script.fixtures(), tmp_path) as server:
